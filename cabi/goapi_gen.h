@@ -198,10 +198,11 @@ int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p, uint32_t
 int64_t weftGoRecv(uint64_t object, struct weft_hot_rx *rx, struct weft_post *p, uint32_t code);
 /* Counts the receives for which there is room on the post ring, a lower bound. */
 int64_t weftGoRxSizeLeft(uint64_t object);
-/* What is left when an operation is posted: to write a completion that found no room, to wake waiting threads, to post
+/* Does what is left when an operation is posted: to write a completion that found no room, to wake threads, to post
  * what waited for a counter. */
 void weftGoAfterPost(struct weft_post *p);
-/* What a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so. */
+/* Does what a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so.
+ * PollProgress is a runtime poll: the data plane has left arrivals, or there is work that no ring shows. */
 void weftGoForPoll(struct weft_poll *p, uint32_t code);
 
 /* ---- info.go ---- */

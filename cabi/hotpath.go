@@ -212,7 +212,7 @@ func recvArgs(o domained, p *C.struct_weft_post) (args provider.RecvArgs, err er
 	}, nil
 }
 
-// What is left when an operation is posted: to write a completion that found no room, to wake waiting threads, to post
+// Does what is left when an operation is posted: to write a completion that found no room, to wake threads, to post
 // what waited for a counter.
 //
 //export weftGoAfterPost
@@ -246,7 +246,8 @@ func weftGoAfterPost(p *C.struct_weft_post) {
 	}
 }
 
-// What a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so.
+// Does what a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so.
+// PollProgress is a runtime poll: the data plane has left arrivals, or there is work that no ring shows.
 //
 //export weftGoForPoll
 func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {

@@ -16,7 +16,7 @@
 #include "../include/weft/post.h"
 #include "../include/weft/ring.h"
 
-/* What this thread has to remember. */
+/* What is kept of this thread: its line among the epoch readers, its counters, its polls (hot.Thread). */
 extern __thread struct weft_hot_thread weft_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Gives this thread a number and a line, and reports whether there was a line left (threadnum.c). */

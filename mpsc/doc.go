@@ -32,7 +32,9 @@
 // at a time calls Load, Ready, Release and Reclaim and keeps the position it
 // reads from; handing that position from one consumer to the next needs an
 // acquire and a release of the caller's own (a lease). Packages with several
-// consumers put a shared head word above the ring, as package cq does.
+// consumers put a shared head word above the ring, as package cq does. An inbound
+// ring of an endpoint keeps its consumer's position in a [hot.Inbound], which any
+// thread polls ([Arrived]) and the lease holder moves ([Next], [Pass]).
 //
 // # Progress
 //
@@ -51,6 +53,8 @@
 //	P0 Publish  store-release of the sequence word   ↔ L0: the body is visible
 //	L0 Load     load-acquire of the sequence word    ↔ P0
 //	R0 Release  store-release of the sequence word   ↔ C0
+//
+// Next is L0, and Pass is R0; A0 and A1 of a [hot.Inbound] are in inbound_unsafe.go.
 //
 // sync/atomic gives all of them sequential consistency, which is more than they
 // need. Bodies are accessed plainly, by the producer between C0 and P0 and by

@@ -162,7 +162,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	return e
 }
 
-// Hot is the table of plain words that C reads. It lives until Close.
+// Hot is the table of plain words that the data plane and C read. It lives until Close.
 func (e *Endpoint) Hot() *hot.EP { return e.hot }
 
 // HotRx is the receive context's table, nil before Enable.

@@ -215,7 +215,7 @@ func (e *hotMemory) hotStripes(n int) []hot.Stripe {
 	return unsafe.Slice((*hot.Stripe)(at), n)
 }
 
-// fillHot writes the tables that C reads.
+// fillHot writes the tables that the data plane reads.
 func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/tables"
 )
 
-// hotMemory is an endpoint's memory that C and the data plane use, too. Its place is fixed from OpenEndpoint on.
+// hotMemory is an endpoint's memory that the data plane uses, too. Its place is fixed from OpenEndpoint on.
 type hotMemory struct {
 	hot         *hot.EP // of table, nil after Close
 	table       tables.EP
@@ -25,7 +25,7 @@ type hotMemory struct {
 	senders   tables.Senders // the addresses in sourceLines
 }
 
-// allocateHot takes the memory of the tables that C reads.
+// allocateHot takes the memory of the tables that the data plane reads.
 func (e *peering) allocateHot() (err error) {
 	e.table, err = tables.OpenEP(e.stripeCount()+1, log2(e.domain.cfg.RingSlots), false)
 	if err == nil {

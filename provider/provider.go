@@ -59,10 +59,10 @@ func Direct() bool {
 	return err == nil && cfg.Direct
 }
 
-// plane says that C calls Go code without the runtime in this process.
+// plane says that C calls the data plane without the runtime in this process.
 var plane atomic.Bool // stored before the first fabric is open
 
-// SetPlane records that C has tried to call Go code without the runtime, and does so. Before the first fabric is open.
+// SetPlane records that C calls the data plane without the runtime, having tried it. Before the first fabric is open.
 func SetPlane() { plane.Store(true) }
 
 // GetInfo answers fi_getinfo; see [info.Env.GetInfo] for arguments and errors,

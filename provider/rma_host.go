@@ -133,7 +133,7 @@ func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
 // Sleeps reports whether a thread may sleep on the doorbell.
 func (h rmaHost) Sleeps() bool { return h.e.iface.DoorbellFD() >= 0 }
 
-// CallGo has C call for progress.
+// CallGo has the next poll enter the runtime.
 func (h rmaHost) CallGo() { h.e.rx.callGo() }
 
 // Advance has a thread make progress.

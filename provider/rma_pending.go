@@ -34,10 +34,9 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	}
 }
 
-// copyMax is the longest operation, in bytes, that C copies without asking here
-// (dataplane.RMA), 0 for none: not what is kept in order, shared with the target,
-// or cut into segments. How long it delays a thread that waits for threads that post
-// (hot.Grace) is bounded.
+// copyMax is the longest operation, in bytes, that the data plane copies by itself (dataplane.RMA), 0 for none: not
+// what is kept in order, shared with the target, or cut into segments. How long it delays a thread that waits for
+// threads that post (hot.Grace) is bounded.
 func (e *peering) copyMax() uint64 {
 	p := e.transports[0]
 	if p.attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {

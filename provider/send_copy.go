@@ -15,13 +15,12 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 
-// Messages too long for a slot of the receiver's ring stand in bounce buffers
-// until it polls. When it does not poll for long they run out, and the sender would
-// get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
-// surprises. So from then on those of up to the inject size go as a rendezvous, as long ones
-// do, until a buffer is free again: the receiver reads them from a copy in their
-// request's own buffer. With the copy made they complete, so in the order of posting as ever, unless they are of
-// fi.TransmitComplete. Closing the endpoint waits for their receivers (transmits.settle).
+// Messages too long for a slot of the receiver's ring stand in bounce buffers until it polls. When it does not poll for
+// long they run out, and the sender would get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
+// surprises. So from then on those of up to the inject size go as a rendezvous, as long ones do, until a buffer is free
+// again: the receiver reads them from a copy in their request's own buffer. With the copy made they complete, so in the
+// order of posting as ever, unless they are of fi.TransmitComplete. Closing the endpoint waits for their receivers
+// (transmits.settle).
 
 // sendShort sends a message of up to the transport's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {

@@ -23,8 +23,10 @@ import (
 	"github.com/weft-fabric/weft/stripe"
 )
 
-// Sending messages that the data plane leaves to the runtime: what is sent with its payload (sendEager), what waits for
-// an acknowledgement (sendTracked), and the RTS of a rendezvous (sendRTS).
+// Sending messages that the data plane leaves to the runtime, of which the first to each peer is one: send connects the
+// link of the address and fills its line (connect, fill), and chooses how the message goes: with its payload (sendShort
+// in send_copy.go, sendEager), with it and an acknowledgement (sendTracked, sendSync), or as a rendezvous (sendTracked,
+// sendRTS).
 
 // SendArgs describes one transmit.
 type SendArgs struct {

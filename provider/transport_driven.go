@@ -10,11 +10,11 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/tables"
 )
 
-// An endpoint's driven transport is one to other hosts that C polls and sends over (hw.Driven), so that a short message
-// between two hosts enters Go on neither side. Go is entered for all else that comes there, and for what C finds no
-// receive for. Datagrams have none: they are dropped by rules of their own.
+// An endpoint's driven transport is one to other hosts that the data plane polls and sends over (hw.Driven), so that a
+// short message between two hosts enters the runtime on neither side. The runtime takes all else that comes there, and
+// what the data plane does not deliver. Datagrams have none: they are dropped by rules of their own.
 
-// drivenTransport is the transport to other hosts that C polls, and what C knows of its peers.
+// drivenTransport is the transport to other hosts that the data plane polls, and what it knows of the peers there.
 type drivenTransport struct {
 	driven           *transport                     // nil: none
 	paths            mem.Array[uintptr]             // the ways over it, by lines of peers
@@ -22,7 +22,7 @@ type drivenTransport struct {
 	transportSenders tables.Senders                 // their addresses
 }
 
-// openDriven chooses the transport and makes the tables that C needs.
+// openDriven chooses the transport and makes the tables that the data plane needs.
 func (e *peering) openDriven() error {
 	for _, p := range e.transports {
 		if p.attr.Caps&hw.CapDriven == 0 || p.network == nil || e.lossy {
@@ -108,7 +108,7 @@ func (e *leasedEP) loseTransportSource(src hw.Source) {
 	}
 }
 
-// transportPolled reports whether polls of C include the endpoint's driven transport: while there is traffic, and
+// transportPolled reports whether polls by the data plane include the endpoint's driven transport: with traffic, and
 // always where peers may write what rings no bell.
 func (e *drivenTransport) transportPolled() bool {
 	if e.driven == nil {

@@ -79,7 +79,7 @@ type Config struct {
 func (c *Config) longest() int { return nic.MaxInline + c.BounceBytes }
 
 // def stores a default.
-func def(p *int, v int) {
+func def[T int | time.Duration](p *T, v T) {
 	if *p == 0 {
 		*p = v
 	}

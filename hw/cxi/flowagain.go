@@ -1,10 +1,22 @@
 package cxi
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // Commands and calls of flow control that are made again: after a while where the NIC or the driver has refused them,
 // as often as that is so, and with the next progress where the queue had no room. What is for something that is over
-// is not: the NIC may have stopped by itself while the command to stop was on its way.
+// is not: the NIC may have stopped by itself while the command to stop was on its way. Where all are refused for
+// refusedFor, the receiver ends, as where its events have overrun.
+
+// refusedFor is how long commands and calls of flow control are made again while none of them is done.
+const refusedFor = 10 * time.Second
+
+// errRefused says that they were made in vain.
+var errRefused = fmt.Errorf("cxi: the NIC has refused all commands of flow control for a while: %w", unix.EIO)
 
 // due reports whether a command belongs to what goes on in a state.
 func (c flowCommand) due(s flowState) bool {
@@ -27,9 +39,15 @@ func (f *flow) refusedCommand(c flowCommand) {
 
 // later has a command be posted again after a while, unless what it is for is over.
 func (f *flow) later(c flowCommand) {
-	if c.due(f.state()) {
-		f.again[c], f.againAt = true, time.Now().Add(retryDelay)
+	if !c.due(f.state()) {
+		return
 	}
+	now := time.Now()
+	f.again[c], f.againAt = true, now.Add(retryDelay)
+	if f.refusedFrom.IsZero() {
+		f.refusedFrom = now
+	}
+	f.endless = now.Sub(f.refusedFrom) > f.x.m.cfg.refusedFor
 }
 
 // postAgain posts commands that were refused, or for which there was no room, if they are for what goes on still.

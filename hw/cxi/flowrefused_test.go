@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,9 @@ func (f *refusing) settled(refused bool) {
 		x := &f.b.i.match.rx
 		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
 			x.flow.again == [flowCommands]bool{} {
+			if from := x.flow.refusedFrom; !from.IsZero() {
+				f.t.Errorf("commands count as refused since %v", from)
+			}
 			return
 		}
 		if time.Now().After(end) {
@@ -294,6 +298,45 @@ func TestFlowStopsItself(t *testing.T) {
 	}
 	f.drain()
 	f.settled(false)
+}
+
+// TestFlowRefusedForever: the NIC refuses each command of a receiver that has stopped. After a while its receives end
+// with an error, as those do that are posted then, which is said once; its peers and what is opened instead work.
+func TestFlowRefusedForever(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		if said := alone(t, "fabric=-1"); strings.Count(said, errRefused.Error()) != 1 {
+			t.Errorf("it is not said once: %s", said)
+		}
+		return
+	}
+	c := MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8, refusedFor: 50 * time.Millisecond}
+	f := newRefusing(t, c, map[refusal]int{})
+	f.other++
+	f.b.post(hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 2, Local: f.b.at(0, 8), Context: refusedOther})
+	f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
+	if f.a.m.(hw.MatchCounter).MatchStats().Dropped == 0 {
+		t.Fatal("the NIC has not stopped")
+	}
+	for end := time.Now().Add(20 * time.Second); f.other > 0; {
+		f.refuse(1, func() { f.poll() })
+		if time.Now().After(end) {
+			t.Fatalf("state %d", f.b.i.match.rx.flow.state())
+		}
+	}
+	if f.failed != 1 || f.again == 0 || len(f.got) != 0 {
+		t.Errorf("%d receives have failed, %d commands were to be posted again, %v have come", f.failed, f.again, f.got)
+	}
+	_, err := f.b.m.PostReceive(&hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 1, Local: f.b.at(0, 8)})
+	if !errors.Is(err, unix.EIO) {
+		t.Errorf("a receive is posted: %v", err)
+	}
+	f.a.m.OnMatch(func(*hw.MatchEvent) {}) // sends that were dropped end with their endpoint
+	other := newMatching(t, MatchConfig{}, 4096)
+	for _, x := range []*matching{other, f.b} {
+		x.m.OnMatch(func(e *hw.MatchEvent) { x.events = append(x.events, *e) })
+	}
+	works(t, other, newMatching(t, MatchConfig{}, 4096))
+	works(t, f.b, other)
 }
 
 // TestFlowFailedCall: of the calls of the driver that a receiver without room makes, to learn what the NIC keeps and to

@@ -54,6 +54,9 @@ type MatchConfig struct {
 
 	// unreserved has the event queue of arrivals be as small as it may be, so that it may overrun. For tests.
 	unreserved bool
+	// refusedFor is how long commands of flow control are made again where all are refused. Default refusedFor. For
+	// tests.
+	refusedFor time.Duration
 }
 
 // MatchMode says what matches messages.
@@ -89,6 +92,7 @@ func (c MatchConfig) withDefaults() MatchConfig {
 	def(&c.RequestBytes, 2<<20)
 	def(&c.Unexpected, 4096)
 	def(&c.Stripes, 1)
+	def(&c.refusedFor, refusedFor)
 	return c
 }
 

@@ -77,20 +77,23 @@ func TestMatchLimits(t *testing.T) {
 
 // limitStates are states of a receiver in use.
 var limitStates = []struct {
-	name   string
-	config MatchConfig
-	count  int // messages that are sent at most
-	state  flowState
+	name    string
+	config  MatchConfig
+	count   int // messages that are sent at most
+	state   flowState
+	entries int // of the list, until that state; 0: as many as there are
 }{
-	{"enabled", MatchConfig{Receives: 8}, 8, flowEnabled},
-	{"stopped", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowEnabled},
-	{"messages are taken over", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowOnloadReenable},
-	{"in flow control", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowControl},
+	{"enabled", MatchConfig{Receives: 8}, 8, flowEnabled, 0},
+	{"stopped", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowEnabled, 0},
+	{"messages are taken over", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowOnloadReenable, 0},
+	{"in flow control", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 30, flowControl, 0},
 	{"to be stopped", MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 400000, Receives: 8}, 8,
-		flowPendingDisable},
+		flowPendingDisable, 0},
 	{"stopped by software", MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 400000,
-		Receives: 8}, 8, flowOnload},
-	{"software", MatchConfig{Mode: MatchSoftware, Requests: 2, RequestBytes: 400000, Receives: 8}, 8, flowSoftware},
+		Receives: 8}, 8, flowOnload, 0},
+	{"software", MatchConfig{Mode: MatchSoftware, Requests: 2, RequestBytes: 400000, Receives: 8}, 8, flowSoftware, 0},
+	{"software is to match", MatchConfig{Mode: MatchHybrid, Buffers: 2, Requests: 2, RequestBytes: 400000, Receives: 8},
+		60, flowPendingSoft, 95},
 }
 
 // TestMatchLimitsInUse: a NIC has no more of something when a receiver is in any of its states. Another interface is
@@ -114,8 +117,12 @@ func TestMatchLimitsInUse(t *testing.T) {
 				}
 				t.Run(l.what, func(t *testing.T) {
 					f := newRefusing(t, c.config, map[refusal]int{})
+					if c.entries > 0 {
+						limitNIC(t, "les", c.entries)
+					}
 					f.send(c.count, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
 					f.reach(c.state)
+					limitNIC(t, "les", entries)
 					limitNIC(t, l.what, l.least)
 					i, err := f.a.i.d.Open(limitsConfig())
 					if !errors.Is(err, hw.ErrNoResource) {

@@ -92,6 +92,8 @@ type matchRx struct {
 	// down says that events were dropped, and the list is gone (overrun.go). Stored by the lease holder under the lock,
 	// read by posts.
 	down atomic.Bool
+	// failure is why the list was taken away. Stored before down.
+	failure error
 	// downUntil is when receives end then, zero: they have. Lease.
 	downUntil time.Time
 	// crowded says that the NIC keeps too many messages for a receive. Stored by posts, cleared by the lease holder.

@@ -71,6 +71,8 @@ func child(t *testing.T, run, settings string, env ...string) *exec.Cmd {
 		args = append(args, "-test.short")
 	}
 	cmd := exec.Command(os.Args[0], args...)
+	// With the race detector a process would sleep for a second at its end.
+	env = append(env, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Env = append(os.Environ(), append(env, "CASSINI="+settings, "WEFT_TEST_CXI="+library(t), "WEFT_TEST_CXI_CHILD=1")...)
 	return cmd
 }

@@ -2,6 +2,9 @@ package cxi
 
 import (
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -37,4 +40,43 @@ func (d *Device) ParseSourceName(name []byte) (pid int, err error) {
 		return 0, fmt.Errorf("cxi: source name % x has PID 0: %w", name, hw.ErrInvalid)
 	}
 	return int(n.PID), nil
+}
+
+// NodeName is the name of the endpoint that a node and a service are, as users of libfabric's provider write them: a
+// NIC by the name of one of this host's devices, by its Ethernet address or by its number, and a PID. Without a node
+// the NIC is the device's own, without a service the PID is 0, and any of a name for an own endpoint. Errors:
+// hw.ErrInvalid.
+func (d *Device) NodeName(all []Device, node, service string, own bool) (name []byte, err error) {
+	n := proto.Name{NID: d.NID}
+	if own {
+		n.PID = libcxi.AnyPID
+	}
+	if node != "" {
+		nid, ok := nodeNID(all, node)
+		if !ok {
+			return nil, fmt.Errorf("cxi: node %q is no NIC: %w", node, hw.ErrInvalid)
+		}
+		n.NID = nid
+	}
+	if service != "" {
+		pid, err := strconv.ParseUint(service, 0, 32)
+		if err != nil || pid >= libcxi.AnyPID {
+			return nil, fmt.Errorf("cxi: service %q is no PID, 0 to %d: %w", service, libcxi.AnyPID-1, hw.ErrInvalid)
+		}
+		n.PID = uint32(pid)
+	}
+	return n.AppendTo(nil), nil
+}
+
+// nodeNID is the number of the NIC that a node is. An Ethernet address of one ends in it.
+func nodeNID(all []Device, node string) (nid uint32, ok bool) {
+	const most = 1<<20 - 1
+	if k := slices.IndexFunc(all, func(d Device) bool { return d.Name == node }); k >= 0 {
+		return all[k].NID, true
+	}
+	if m, err := net.ParseMAC(node); err == nil && len(m) == 6 {
+		return (uint32(m[3])<<16 | uint32(m[4])<<8 | uint32(m[5])) & most, true
+	}
+	v, err := strconv.ParseUint(node, 0, 32)
+	return uint32(v), err == nil && v <= most
 }

@@ -44,6 +44,10 @@ type flow struct {
 	// refused commands of these kinds are posted again, not before, unless what they are for has been done meanwhile
 	again   [flowCommands]bool
 	againAt time.Time
+	// refusedFrom is since when commands and calls are refused and none was done, zero: none is. endless says that they
+	// were for too long.
+	refusedFrom time.Time
+	endless     bool
 
 	said   bool // that software matches
 	counts flowCounts
@@ -170,6 +174,11 @@ func (f *flow) progress() (n int) {
 		}
 		f.events.Done(e)
 	}
+	if f.endless {
+		f.endless = false
+		f.x.m.i.cfg.Logf("cxi %s: %v", f.x.m.i.d.dev.Name, errRefused)
+		f.x.fail(errRefused)
+	}
 	if f.again != [flowCommands]bool{} && !time.Now().Before(f.againAt) {
 		f.postAgain()
 	}
@@ -192,6 +201,7 @@ func (f *flow) control(e nic.Event) {
 
 // changed takes in that the state of the list has changed, or was not changed.
 func (f *flow) changed(e nic.Event) {
+	f.refusedFrom = time.Time{}
 	reason, automatic := e.Automatic()
 	switch {
 	case e.Code() != wire.RcOk: // there are drops that no sender has reported yet
@@ -209,6 +219,7 @@ func (f *flow) changed(e nic.Event) {
 
 // resumed takes in that messages are taken again, which their senders are to know.
 func (f *flow) resumed() {
+	f.refusedFrom = time.Time{}
 	var senders []hw.MatchAddress
 	f.change(func(c *flowCore) { senders = c.resumed() })
 	f.x.m.tx.resume(senders)
@@ -284,6 +295,7 @@ func (f *flow) flush() {
 
 // take takes in an event of a search that takes messages over.
 func (f *flow) take(e nic.Event) {
+	f.refusedFrom = time.Time{}
 	switch {
 	case appends(f.state()):
 	case e.Type() == wire.EventPutOverflow && f.flushed:
@@ -304,6 +316,7 @@ func (f *flow) remove() {
 		f.later(flowRecall) // which comes here
 		return
 	}
+	f.refusedFrom = time.Time{}
 	f.removing = 0
 	f.removeMore()
 }

@@ -122,10 +122,14 @@ func (t *matchTx) endDoubtful() {
 }
 
 // overran takes the list away.
-func (x *matchRx) overran() {
+func (x *matchRx) overran() { x.fail(errOverrun(whatReceives)) }
+
+// fail takes the list away, for a reason with which receives and searches end. Lease.
+func (x *matchRx) fail(err error) {
 	if x.down.Load() {
 		return
 	}
+	x.failure = err
 	x.lock.take()
 	x.down.Store(true)
 	x.flow.core.state = flowDisabled
@@ -145,7 +149,7 @@ func (x *matchRx) usable() error {
 	case x.m.i.closed.Load():
 		return errClosed
 	case x.down.Load():
-		return errOverrun(whatReceives)
+		return x.failure
 	}
 	return nil
 }
@@ -165,7 +169,7 @@ func (x *matchRx) progressDown() (n int) {
 		x.downUntil = time.Time{}
 		x.commands = nil
 		x.retries.Store(false)
-		x.cancel(errOverrun(whatReceives))
+		x.cancel(x.failure)
 	}
 	x.later.Store(!x.downUntil.IsZero() || x.m.awaitsControls())
 	return n

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
@@ -361,5 +362,47 @@ func TestIDTable(t *testing.T) {
 	}
 	if table.find(0xffffffff) != nil {
 		t.Error("a peer that was never there")
+	}
+}
+
+// TestDeviceFunction: libcxi's words for a NIC's PCI address, generation and link reach its description.
+func TestDeviceFunction(t *testing.T) {
+	d := domain(t).dev
+	if d.PCI() != "0000:20:00.0" || d.Vendor != 0x1590 || d.Revision != 1 || d.LinkMbps != 200000 || d.MTU != 2048 {
+		t.Errorf("%s, %+v", d.PCI(), d.DeviceInfo)
+	}
+}
+
+// TestNodeName: a node and a service name an endpoint as users of libfabric's provider write them.
+func TestNodeName(t *testing.T) {
+	all := []Device{{DeviceInfo: libcxi.DeviceInfo{Name: "cxi0", NID: 16}},
+		{DeviceInfo: libcxi.DeviceInfo{Name: "cxi1", NID: 0x12345}}}
+	for _, c := range []struct {
+		node, service string
+		own           bool
+		nid, pid      uint32
+		ok            bool
+	}{
+		{"", "", true, 16, libcxi.AnyPID, true},
+		{"", "7", true, 16, 7, true},
+		{"", "0x1fe", true, 16, 510, true},
+		{"", "511", true, 0, 0, false},
+		{"", "x", true, 0, 0, false},
+		{"", "-1", false, 0, 0, false},
+		{"cxi1", "", true, 0x12345, libcxi.AnyPID, true},
+		{"cxi1", "", false, 0x12345, 0, true},
+		{"cxi2", "", false, 0, 0, false},
+		{"00:40:a6:f1:23:45", "9", false, 0x12345, 9, true},
+		{"74565", "9", false, 0x12345, 9, true},
+		{"0x12345", "010", false, 0x12345, 8, true},
+		{"0x100000", "", false, 0, 0, false},
+		{"10.0.0.1", "", false, 0, 0, false},
+	} {
+		b, err := all[0].NodeName(all, c.node, c.service, c.own)
+		n, _ := proto.ParseName(b, 9)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, hw.ErrInvalid) ||
+			c.ok && n != (proto.Name{NID: c.nid, PID: c.pid}) {
+			t.Errorf("node %q, service %q: %+v, %v", c.node, c.service, n, err)
+		}
 	}
 }

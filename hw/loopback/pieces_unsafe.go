@@ -121,7 +121,7 @@ func (e *Endpoint) transferPieces(p *hw.Pieces, first, end int, total uint64, wr
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
-			return moved, e.getError(errno)
+			return moved, e.peerError(errno)
 		case n == 0 && e.ending():
 			return moved, hw.ErrPeerDead
 		case n == 0:

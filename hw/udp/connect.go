@@ -104,7 +104,7 @@ func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
 	case at == up:
 		return c, nil
 	case at == dead:
-		if !c.attached.Load() || c.src.reported.Load() {
+		if !c.attached.Load() || c.deliver.reported.Load() {
 			delete(i.peers, c.known)
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)

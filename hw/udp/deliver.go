@@ -77,7 +77,7 @@ func recordSize(head, n int) int {
 // has not arrived completely. A malformed one is returned with size 0. The
 // caller holds the progress lease, or the stripe's while nothing delivers.
 func (c *Endpoint) record() (record, bool) {
-	at := c.src.consumed.Load()
+	at := c.deliver.consumed.Load()
 	have := c.rx.contig.Load() - at
 	if have < recordHeader {
 		return record{}, false
@@ -117,7 +117,7 @@ func (i *Iface) Progress(limit int) int {
 		}
 		now, _ := s.work()
 		for _, c := range s.readyList {
-			c.src.spent = false
+			c.deliver.spent = false
 			d.list = append(d.list, c)
 		}
 		s.readyList = s.readyList[:0]
@@ -196,8 +196,8 @@ func (i *Iface) run(limit int) int {
 	for k := 0; k < len(d.list) && n < limit; k++ {
 		c := d.list[k]
 		n += i.drain(c, limit-n)
-		if !c.src.visited {
-			c.src.visited = true
+		if !c.deliver.visited {
+			c.deliver.visited = true
 			d.visited = append(d.visited, c)
 		}
 	}
@@ -207,40 +207,40 @@ func (i *Iface) run(limit int) int {
 // drain delivers up to limit messages of one connection.
 func (i *Iface) drain(c *Endpoint, limit int) int {
 	n := 0
-	for n < limit && !c.src.broken {
+	for n < limit && !c.deliver.broken {
 		r, ok := c.record()
 		if !ok {
 			break
 		}
 		if r.size == 0 {
-			c.src.broken = true
+			c.deliver.broken = true
 			break
 		}
-		at := c.src.consumed.Load()
+		at := c.deliver.consumed.Load()
 		c.rx.ring.unfold(at, r.size)
 		b := c.rx.ring.at(at, r.size)
 		if r.kind != recordMessage {
 			if !c.ops.control(&r, b[recordHeader:recordHeader+r.n]) {
 				break
 			}
-			c.src.consumed.Store(at + uint64(r.size))
+			c.deliver.consumed.Store(at + uint64(r.size))
 			continue
 		}
-		if !c.src.known {
+		if !c.deliver.known {
 			i.introduce(c)
 		}
 		head := b[recordHeader : recordHeader+r.head : recordHeader+r.head]
 		payload := b[recordHeader+r.head : recordHeader+r.head+r.n : recordHeader+r.head+r.n]
 		if h := i.deliver.handlers[r.id]; h != nil {
 			i.deliver.postponed = false
-			h(c.src.source, r.word, head, payload)
+			h(c.deliver.source, r.word, head, payload)
 			if i.deliver.postponed {
 				break
 			}
 		} else {
 			i.malformed.Add(1)
 		}
-		c.src.consumed.Store(at + uint64(r.size))
+		c.deliver.consumed.Store(at + uint64(r.size))
 		n++
 	}
 	return n
@@ -252,14 +252,14 @@ func (i *Iface) Postpone() { i.deliver.postponed = true }
 // introduce gives a connection its source number.
 func (i *Iface) introduce(c *Endpoint) {
 	d := &i.deliver
-	c.src.known = true
+	c.deliver.known = true
 	for n, other := range d.sources {
 		if other == nil {
-			d.sources[n], c.src.source = c, hw.Source(n)
+			d.sources[n], c.deliver.source = c, hw.Source(n)
 			return
 		}
 	}
-	c.src.source = hw.Source(len(d.sources))
+	c.deliver.source = hw.Source(len(d.sources))
 	d.sources = append(d.sources, c)
 }
 
@@ -273,8 +273,8 @@ func (i *Iface) finish(now congestion.Time) {
 			kept = append(kept, d.visited[k])
 			continue
 		}
-		c.src.visited = false
-		c.src.spent = c.delivered(now)
+		c.deliver.visited = false
+		c.deliver.spent = c.delivered(now)
 		c.s.acks(now)
 		c.s.leave()
 	}
@@ -282,7 +282,7 @@ func (i *Iface) finish(now congestion.Time) {
 	d.visited = kept
 	list := d.list[:0]
 	for _, c := range d.list {
-		if c.src.visited || !c.src.spent {
+		if c.deliver.visited || !c.deliver.spent {
 			list = append(list, c)
 		}
 	}
@@ -299,14 +299,14 @@ func (i *Iface) finish(now congestion.Time) {
 // record is left. The caller holds the stripe's lease.
 func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	r := &c.rx
-	if c.src.broken {
+	if c.deliver.broken {
 		c.die("malformed record")
 	}
 	c.ops.answered()
 	if c.waiting() || c.tx.closing {
 		c.transmit(now)
 	}
-	if _, more := c.record(); !more || c.src.broken {
+	if _, more := c.record(); !more || c.deliver.broken {
 		r.queued, spent = false, true
 		c.s.ready.Add(-1)
 		c.end()
@@ -315,7 +315,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 		}
 	}
 	window := uint64(c.i.cfg.Window)
-	free := c.src.consumed.Load() + window - r.limit
+	free := c.deliver.consumed.Load() + window - r.limit
 	switch {
 	case free == 0 || !c.alive():
 	case r.wants:

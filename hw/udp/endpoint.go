@@ -66,9 +66,9 @@ type Endpoint struct {
 		since     congestion.Time
 	}
 
-	ops   transfers
-	probe probeStamps
-	src   delivered // progress lease
+	ops     transfers
+	probe   probeStamps
+	deliver delivered // progress lease
 }
 
 // newEndpoint makes a connection of a stripe, without a place in its table.
@@ -98,7 +98,7 @@ func (c *Endpoint) Err() error {
 }
 
 // Reported reports whether the peer's end has been reported.
-func (c *Endpoint) Reported() bool { return c.src.reported.Load() }
+func (c *Endpoint) Reported() bool { return c.deliver.reported.Load() }
 
 // Wake does nothing: a message in the socket is the bell.
 func (c *Endpoint) Wake() {}

@@ -257,7 +257,7 @@ func (r *receiver) ackMost(now congestion.Time) int {
 // newLimit is the peer's new credit, up to where it may send, if that is enough more than before, else 0.
 func (r *receiver) newLimit() uint64 {
 	window := uint64(r.c.i.cfg.Window)
-	limit := max(r.limit, r.c.src.consumed.Load()+window)
+	limit := max(r.limit, r.c.deliver.consumed.Load()+window)
 	if r.wants || r.creditDue || limit-r.limit >= window/64 {
 		return limit
 	}

@@ -41,7 +41,7 @@ func (i *Iface) report() {
 	}
 	oldest := map[sock.Addr]congestion.Time{} // when the oldest with something unread began
 	i.each(func(c *Endpoint) {
-		if began, ok := oldest[c.addr]; (c.rx.queued || c.src.visited) && (!ok || c.began < began) {
+		if began, ok := oldest[c.addr]; (c.rx.queued || c.deliver.visited) && (!ok || c.began < began) {
 			oldest[c.addr] = c.began
 		}
 	})
@@ -116,8 +116,8 @@ func (c *Endpoint) rest(now congestion.Time) {
 		c.rested.tail, c.rested.top, c.rested.since = t.tail, r.top, now
 		return
 	}
-	if now.Sub(c.rested.since) < restAfter || t.acked != t.tail || r.top != c.src.consumed.Load() || r.queued ||
-		c.src.visited {
+	if now.Sub(c.rested.since) < restAfter || t.acked != t.tail || r.top != c.deliver.consumed.Load() || r.queued ||
+		c.deliver.visited {
 		return
 	}
 	c.s.flush() // nothing built points into the ring any more
@@ -130,7 +130,7 @@ func (s *stripe) reclaim() (unknown []*Endpoint) {
 	i := s.i
 	kept := s.dead[:0]
 	for _, c := range s.dead {
-		if c.rx.queued || c.src.visited {
+		if c.rx.queued || c.deliver.visited {
 			kept = append(kept, c)
 			continue
 		}
@@ -139,10 +139,10 @@ func (s *stripe) reclaim() (unknown []*Endpoint) {
 		} else {
 			unknown = append(unknown, c)
 		}
-		if c.src.known {
-			c.src.known = false
-			i.deliver.sources[c.src.source] = nil
-			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.src.source, HasSource: true,
+		if c.deliver.known {
+			c.deliver.known = false
+			i.deliver.sources[c.deliver.source] = nil
+			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.deliver.source, HasSource: true,
 				Closed: c.ended, Err: hw.ErrPeerDead})
 		}
 		s.remove(c)
@@ -156,7 +156,7 @@ func (s *stripe) reclaim() (unknown []*Endpoint) {
 func (i *Iface) forget(c *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	c.src.reported.Store(true)
+	c.deliver.reported.Store(true)
 	if i.peers[c.known] == c {
 		delete(i.peers, c.known)
 	}

@@ -280,7 +280,7 @@ func (c *Endpoint) settle(now congestion.Time) {
 	}
 	t.sent.Detect(now, t.path)
 	c.resend(t.sent.Lost)
-	if c.rx.wants && c.src.consumed.Load()+uint64(c.i.cfg.Window) > c.rx.limit {
+	if c.rx.wants && c.deliver.consumed.Load()+uint64(c.i.cfg.Window) > c.rx.limit {
 		c.rx.creditDue = true
 		c.rx.owe(now, true)
 	}
@@ -289,7 +289,7 @@ func (c *Endpoint) settle(now congestion.Time) {
 
 // offer puts the connection on the list of those with something to deliver.
 func (r *receiver) offer() {
-	if r.queued || r.ring.b == nil || r.c.src.broken {
+	if r.queued || r.ring.b == nil || r.c.deliver.broken {
 		return
 	}
 	if _, ok := r.c.record(); ok {

@@ -70,33 +70,33 @@ func (ops *transfers) reply() {
 // of a connection that is dead are not read.
 func (ops *transfers) control(r *record, payload []byte) bool {
 	id := uint32(r.word)
-	if r.kind == recordFlush && len(ops.c.src.replies)+int(ops.c.src.owed) >= maxReplies {
+	if r.kind == recordFlush && len(ops.c.deliver.replies)+int(ops.c.deliver.owed) >= maxReplies {
 		return ops.c.at() == dead
 	}
 	switch {
 	case r.kind == recordFlush && len(payload) == 0:
-		ops.c.src.replies = append(ops.c.src.replies, id)
+		ops.c.deliver.replies = append(ops.c.deliver.replies, id)
 	case r.kind == recordFlushed && len(payload) == 0:
-		ops.c.src.results = append(ops.c.src.results, id)
+		ops.c.deliver.results = append(ops.c.deliver.results, id)
 	default:
-		ops.c.src.broken = true
+		ops.c.deliver.broken = true
 	}
 	return true
 }
 
 // answered takes in, with the lease, what was collected while delivering.
 func (ops *transfers) answered() {
-	ops.c.tx.replies = append(ops.c.tx.replies, ops.c.src.replies...)
-	ops.c.src.replies = ops.c.src.replies[:0]
+	ops.c.tx.replies = append(ops.c.tx.replies, ops.c.deliver.replies...)
+	ops.c.deliver.replies = ops.c.deliver.replies[:0]
 	ops.reply()
-	ops.c.src.owed = int32(len(ops.c.tx.replies))
-	for _, id := range ops.c.src.results {
+	ops.c.deliver.owed = int32(len(ops.c.tx.replies))
+	for _, id := range ops.c.deliver.results {
 		if o := ops.find(id); o != nil && o.kind == opFlush {
 			o.moved = 1
 			ops.flushed()
 		}
 	}
-	ops.c.src.results = ops.c.src.results[:0]
+	ops.c.deliver.results = ops.c.deliver.results[:0]
 }
 
 // flushed ends the flushes that have been answered if no put or get is in

@@ -33,7 +33,7 @@ func TestRest(t *testing.T) {
 		eventually(t, "message", func() bool {
 			rest(b, 0)
 			if rest(b, 2*restAfter) && got < n &&
-				b.stripes[0].conns[0].rx.top != b.stripes[0].conns[0].src.consumed.Load() {
+				b.stripes[0].conns[0].rx.top != b.stripes[0].conns[0].deliver.consumed.Load() {
 				t.Fatal("a ring with a message that was not delivered is gone")
 			}
 			b.Progress(1)

@@ -93,7 +93,7 @@ func (t *sender) asks(size int64) bool {
 func (c *Endpoint) waiting() bool { return c.tx.waiting() || c.ops.waiting() != nil }
 
 // transmit sends what may be sent now.
-func (c *Endpoint) transmit(now congestion.Time) { c.push(now, c.company(now)) }
+func (c *Endpoint) transmit(now congestion.Time) { c.push(now, c.leastSent(now)) }
 
 // push sends what may be sent now, but leaves less than rest bytes of the stream for later.
 func (c *Endpoint) push(now congestion.Time, rest uint64) {

@@ -135,19 +135,19 @@ func (c *Endpoint) addTrain(now congestion.Time, train *wire.Train, p recovery.P
 	return 0
 }
 
-// Less than a whole train of the stream waits for company while the peer has backlog bytes to
-// receive or to deliver, which keep it busy meanwhile, but for no longer than companyTime after
+// Less than a whole train of the stream waits for more of it while the peer has backlog bytes to
+// receive or to deliver, which keep it busy meanwhile, but for no longer than trainTime after
 // a long record was posted: others may follow it as soon as there is room.
 const (
-	backlog     = 256 << 10
-	companyTime = 100 * time.Microsecond
+	backlog   = 256 << 10
+	trainTime = 100 * time.Microsecond
 )
 
-// company is how many bytes of the stream have to be there for any to leave.
-func (c *Endpoint) company(now congestion.Time) uint64 {
+// leastSent is how many bytes of the stream have to be there for any to leave.
+func (c *Endpoint) leastSent(now congestion.Time) uint64 {
 	t := &c.tx
 	delivered := t.limit - t.window
-	if c.at() != up || t.next < delivered+backlog || now.Sub(t.lastLong) >= companyTime {
+	if c.at() != up || t.next < delivered+backlog || now.Sub(t.lastLong) >= trainTime {
 		return 0
 	}
 	return c.wholeTrain()

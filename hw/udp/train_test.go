@@ -246,14 +246,14 @@ func TestCompany(t *testing.T) {
 	if n := uint64(sock.MaxTrain(tx.mtu.Size())); whole != n*c.full() || n < 2 {
 		t.Errorf("a train of %d packets has %d bytes", n, whole)
 	}
-	if n := c.company(now); n != whole {
+	if n := c.leastSent(now); n != whole {
 		t.Errorf("%d bytes leave at least", n)
 	}
-	if n := c.company(now.Add(companyTime)); n != 0 {
-		t.Errorf("%d bytes leave at least after %v", n, companyTime)
+	if n := c.leastSent(now.Add(trainTime)); n != 0 {
+		t.Errorf("%d bytes leave at least after %v", n, trainTime)
 	}
 	tx.next--
-	if n := c.company(now); n != 0 {
+	if n := c.leastSent(now); n != 0 {
 		t.Errorf("%d bytes leave at least, without a backlog", n)
 	}
 }

@@ -41,7 +41,7 @@ func TestOffsetsWrap(t *testing.T) {
 			from.s.leave()
 			to.s.lease.lock()
 			to.rx.contig.Store(start)
-			to.src.consumed.Store(start)
+			to.deliver.consumed.Store(start)
 			to.rx.top = start
 			to.rx.limit += start
 			to.s.leave()

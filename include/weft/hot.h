@@ -147,7 +147,7 @@ struct weft_hot_rx {
 	uint64_t op_flags; /* rx_attr op_flags, for calls without flags */
 	_Atomic(_Atomic uint32_t *) bell; /* word of the progress thread's bell, NULL: none. Go: release, last */
 	uint32_t bell_event; /* the descriptor that wakes it */
-	uint32_t rest; /* ms between two runs of the timers while C needs nothing of Go */
+	uint32_t rest; /* ms between two runs of the timers while polls need nothing of the runtime */
 	/* line 1 */
 	_Atomic uint32_t lease; /* 0 free, 1 taken: CAS acquire, store release */
 	uint8_t pad0[60];
@@ -196,10 +196,10 @@ struct weft_hot_transport_source {
 	uint32_t pad0[3];
 };
 
-/* ---- What a thread needs that posts ---- */
+/* ---- What a thread that posts needs ---- */
 
-/* weft_hot_peer is one fi_addr as an endpoint sees it, one cache line. Go fills the line, then stores slots with
- * release; C loads slots with acquire; NULL means: ask Go. */
+/* weft_hot_peer is one fi_addr as an endpoint sees it, one cache line. The runtime fills the line, then stores
+ * slots with release; the data plane loads slots with acquire, and asks the runtime where it is NULL. */
 struct weft_hot_peer {
 	_Atomic(unsigned char *) slots; /* of the peer's inbound ring */
 	_Atomic uint64_t *tail;
@@ -575,7 +575,7 @@ struct weft_note_take {
 /* ---- Endpoints ---- */
 
 /* Bits of weft_hot_ep.flags. */
-#define WEFT_EP_EXCLUSIVE 1 /* as WEFT_EXCLUSIVE */
+#define WEFT_EP_EXCLUSIVE 1 /* one thread at a time uses it, so no lease of a stripe is taken; as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2 /* transmits write completions by default (no FI_SELECTIVE_COMPLETION) */
 #define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */

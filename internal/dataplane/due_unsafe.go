@@ -2,9 +2,9 @@ package dataplane
 
 import "github.com/weft-fabric/weft/internal/hot"
 
-// Counting polls. Most find nothing, and the shim does not call the data plane for them; it only counts down. When the
-// count is over a poll is due: it makes progress whatever the shim has seen, runs the timers if it is time to, and the
-// thread yields if it has polled in vain for long.
+// Counting polls. The shim counts down with each. One that is not due begins with Try, which finds nothing most often,
+// and ends with that. When the count is over a poll is due: it makes progress whatever Try would find, runs the timers
+// if it is time to, and the thread yields if it has polled in vain for long.
 
 // phaseIdle is Poll.Phase of a poll that has found nothing and ends with idle.
 const phaseIdle = 64

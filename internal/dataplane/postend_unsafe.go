@@ -42,7 +42,8 @@ func (e *place) set(p *hot.Post, ep *hot.EP) {
 // queue is the queue, nil if there is none.
 func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
-// room is find, and reports whether the ring has room now. Nothing is claimed: another thread may take the room.
+// room finds the place, and reports whether the completion has room there now, as one that is not written always has.
+// Nothing is claimed: another thread may take the room.
 func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 	e.at = 0
 	return !completes(p, ep) || e.vacant(p, ep)

@@ -21,7 +21,8 @@ import (
 const awaitedFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchComplete
 
 // sendAwaited posts a message that is too long to go with its payload, that its receiver takes no payload of now, or
-// that asks for an ACK.
+// that asks for an ACK. It leaves to the runtime what send has not posted for another reason: the address has no line
+// yet, the endpoint may not post. A message that a device matches is sendMatched's.
 func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
 	if e := matchedOf(ep); e != nil {
 		return sendMatched(p, e)

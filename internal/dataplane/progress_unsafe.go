@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// Progress at a list of endpoints: for each, is there work (busy), take the lease, take in what is on the inbound
+// Progress at a list of endpoints: for each, is there work (withWork), take the lease, take in what is on the inbound
 // rings (deliverRings) or at the transport to other hosts (askTransport), leave the rest to the runtime (leaveToGo),
 // give the lease back. Each function returns next when it is done, or a code for the shim, which calls again; Poll.Step
 // says where to go on.
@@ -36,8 +36,8 @@ const (
 	stepTimed                 // they have run
 )
 
-// Progress makes progress at a list of endpoints, and returns a code of hot.Poll or hot.Delivery. p is the address of a
-// hot.Poll.
+// Progress makes progress at a list of endpoints, and returns a code of hot.Poll or hot.Delivery. at is the address of
+// a hot.Poll.
 func Progress(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Poll)(pointer(at))
 	if p.Phase == phaseIdle {
@@ -95,7 +95,7 @@ func progress(p *hot.Poll) uintptr {
 func pass(p *hot.Poll) uintptr {
 	if p.Ended == 0 {
 		var ep *hot.EP
-		p.At, ep = busy(p.At, p.Flags)
+		p.At, ep = withWork(p.At, p.Flags)
 		return passOn(p, ep)
 	}
 	return endPass(p)
@@ -110,7 +110,7 @@ func passOn(p *hot.Poll, ep *hot.EP) uintptr {
 		if p.At += unsafe.Sizeof(p.At); p.Ended != 0 || endpointAt(p.At) == nil {
 			break
 		}
-		p.At, ep = busy(p.At, p.Flags)
+		p.At, ep = withWork(p.At, p.Flags)
 	}
 	return endPass(p)
 }
@@ -140,9 +140,9 @@ func timersDue(p *hot.Poll) bool {
 	}
 }
 
-// busy returns the first entry from one on of a list of endpoints at which there is work, and the endpoint; nil: there
-// is none. flags are those of the poll.
-func busy(at uintptr, flags uint32) (uintptr, *hot.EP) {
+// withWork returns the first entry from one on of a list of endpoints at which there is work, and the endpoint; nil:
+// there is none. flags are those of the poll.
+func withWork(at uintptr, flags uint32) (uintptr, *hot.EP) {
 	if at == 0 {
 		return 0, nil
 	}
@@ -359,8 +359,8 @@ func work(p *hot.Poll) uintptr {
 	return next
 }
 
-// leaveToGo has the runtime make progress, with the lease taken. A progress thread ends its call instead: it makes that
-// progress itself, in Go.
+// leaveToGo has the runtime make progress, with the lease taken: a runtime poll. A progress thread ends its call
+// instead: it makes that progress itself, in Go.
 func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.Flags&hot.PollThread != 0 {
 		unlease(p, rx)
@@ -372,8 +372,8 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 }
 
 // beginDelivery begins a delivery at the endpoint at hand. Completions for the queue that is read go to its reader.
-// Fields that it does not set are written before they are
-// read: clearing the whole structure would cost a noticeable part of a message's time.
+// Fields that it does not set are written before they are read: clearing the whole structure would cost a noticeable
+// part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0

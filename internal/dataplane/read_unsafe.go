@@ -26,7 +26,7 @@ const (
 
 // Read reads a completion queue (fi_cq_read, fi_cq_readfrom), and makes progress where there is nothing to read. With
 // no room for entries it only makes progress: programs do so between tries to send, so there is some even when an error
-// is next. p is the address of a hot.Poll, the result one of its codes or of hot.Delivery.
+// is next. at is the address of a hot.Poll, the result one of its codes or of hot.Delivery.
 func Read(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Poll)(pointer(at))
 	if p.Phase == readBegin && p.Flags == hot.PollWork {
@@ -304,7 +304,7 @@ func pop(q *hot.CQ, to *hot.Reader) bool {
 }
 
 // SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled
-// or has an error; then it ends with what there is. p and the result are as Read has them.
+// or has an error; then it ends with what there is. at and the result are as Read has them.
 func SRead(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Poll)(pointer(at))
 	if p.Phase == phaseIdle {

@@ -6,7 +6,7 @@ import "structs"
 
 // Bits of [EP].Flags.
 const (
-	EPExclusive   = 1  // as RxExclusive
+	EPExclusive   = 1  // one thread at a time uses it, so no lease of a stripe is taken; as RxExclusive
 	EPTxAlways    = 2  // transmits write completions by default (no FI_SELECTIVE_COMPLETION)
 	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))

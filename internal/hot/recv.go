@@ -66,7 +66,7 @@ type Rx struct {
 	OpFlags   uint64  // rx_attr op_flags, for calls without flags
 	Bell      uintptr `c:"_Atomic(_Atomic uint32_t *)"` // word of the progress thread's bell, NULL: none. Go: release, last
 	BellEvent uint32  // the descriptor that wakes it
-	Rest      uint32  // ms between two runs of the timers while C needs nothing of Go
+	Rest      uint32  // ms between two runs of the timers while polls need nothing of the runtime
 	// line 1
 	Lease uint32 `c:"_Atomic"` // 0 free, 1 taken: CAS acquire, store release
 	_     [60]byte

@@ -2,10 +2,10 @@ package hot
 
 import "structs"
 
-// What a thread needs that posts.
+// What a thread that posts needs.
 
-// Peer is one fi_addr as an endpoint sees it, one cache line. Go fills the line, then stores Slots with release; C
-// loads Slots with acquire; NULL means: ask Go.
+// Peer is one fi_addr as an endpoint sees it, one cache line. The runtime fills the line, then stores Slots with
+// release; the data plane loads Slots with acquire, and asks the runtime where it is NULL.
 //
 //weft:name weft_hot_peer
 type Peer struct {

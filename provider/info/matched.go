@@ -59,6 +59,9 @@ type MatchDevice struct {
 	Source []byte
 	Attr   hw.MatchAttr
 	NIC    *fi.NIC
+	// Named is the name that a node and a service are, either of which may be "", of an endpoint to be opened on the
+	// device (own) or of a peer.
+	Named func(node, service string, own bool) ([]byte, error)
 	// Check judges a source name of the hints. nil: an endpoint may have it.
 	Check func(source []byte) error
 	// Admits judges an authorisation key of the hints. nil: endpoints may have it.
@@ -107,10 +110,6 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	}
 	if h.EP.Type != fi.EPUnspec && h.EP.Type != fi.EPRDM {
 		return nil, refuse("ep_attr.type", "value %v is not supported with FI_PROTO_CXI", h.EP.Type)
-	}
-	if q.node != "" || q.service != "" {
-		return nil, fmt.Errorf("node %q and service %q name no endpoint of FI_ADDR_CXI: %w", q.node, q.service,
-			fi.ENODATA)
 	}
 	devices, err := q.env.Matching(q.cfg)
 	if err != nil {
@@ -172,13 +171,42 @@ func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice, chosen bool) (*fi
 		}
 		i.SrcAddr = slices.Clone(h.SrcAddr)
 	}
-	if len(h.DestAddr) != 0 {
+	if r := q.matchedNode(i, d); r != nil {
+		return nil, r
+	}
+	if len(h.DestAddr) != 0 && len(i.DestAddr) == 0 {
 		if len(h.DestAddr) != len(d.Source) {
 			return nil, refuse("dest_addr", "%d bytes, not %d", len(h.DestAddr), len(d.Source))
 		}
 		i.DestAddr = slices.Clone(h.DestAddr)
 	}
 	return i, nil
+}
+
+// matchedNode puts the name that node and service are into an offer: the endpoint's own (FI_SOURCE), which the device
+// has to admit, or with a node the peer's.
+func (q *query) matchedNode(i *fi.Info, d *MatchDevice) *refusal {
+	own := q.flags&fi.Source != 0
+	if !own && q.node == "" && q.service == "" {
+		return nil
+	}
+	attr := "node"
+	if q.node == "" {
+		attr = "service"
+	}
+	name, err := d.Named(q.node, q.service, own)
+	if err == nil && own {
+		err = d.Check(name)
+	}
+	switch {
+	case err != nil:
+		return refuse(attr, "%v", err)
+	case own:
+		i.SrcAddr = name
+	case q.node != "":
+		i.DestAddr = name
+	}
+	return nil
 }
 
 // matchedCaps are the capabilities that hints admit: those about memory need regions of endpoints, and directed

@@ -22,7 +22,16 @@ func matching() *Env {
 				Name: name, Source: []byte{0xff, 1, 0, 0, 0, 0, 0, 0},
 				Attr: hw.MatchAttr{TagMask: 1<<48 - 1, MaxMessage: 1<<32 - 1, MaxInject: 192, Receives: 15360,
 					Sends: 16384, ChoosesKeys: true},
+				Named: func(node, service string, own bool) ([]byte, error) {
+					if node == "none" {
+						return nil, errors.New("no NIC")
+					}
+					return []byte((node + service + "........")[:8]), nil
+				},
 				Check: func(b []byte) error {
+					if strings.HasPrefix(string(b), "cxi") && string(b[:4]) != name {
+						return errors.New("of another device")
+					}
 					if len(b) != 8 {
 						return errors.New("another length")
 					}
@@ -257,7 +266,33 @@ func TestMatchedNone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := matching().GetInfo(v117, "node", "7", 0, hints, nil); !errors.Is(err, fi.ENODATA) {
-		t.Errorf("a node: %v", err)
+}
+
+// TestMatchedNode: node and service are an endpoint's own name, which its device has to have, or its peer's.
+func TestMatchedNode(t *testing.T) {
+	for _, c := range []struct {
+		node, service string
+		flags         uint64
+		source, dest  string // of each offer
+		offers        int
+	}{
+		{"cxi1", "7", fi.Source, "cxi17...", "", 1},
+		{"", "7", fi.Source, "7.......", "", 2},
+		{"cxi9", "", fi.Source, "", "", 0},
+		{"none", "", 0, "", "", 0},
+		{"cxi1", "7", 0, "\xff\x01\x00\x00\x00\x00\x00\x00", "cxi17...", 2},
+		{"", "7", 0, "\xff\x01\x00\x00\x00\x00\x00\x00", "", 2},
+	} {
+		infos, err := matching().GetInfo(fi.Version(1, 20), c.node, c.service, c.flags, newHints(func(h *fi.Info) {
+			h.AddrFormat = fi.AddrCXI
+		}), native())
+		if len(infos) != c.offers || (err == nil) != (c.offers > 0) || err != nil && !errors.Is(err, fi.ENODATA) {
+			t.Errorf("node %q, service %q, flags %#x: %d offers, %v", c.node, c.service, c.flags, len(infos), err)
+		}
+		for _, i := range infos {
+			if string(i.SrcAddr) != c.source || string(i.DestAddr) != c.dest {
+				t.Errorf("node %q, service %q, flags %#x: %q, %q", c.node, c.service, c.flags, i.SrcAddr, i.DestAddr)
+			}
+		}
 	}
 }

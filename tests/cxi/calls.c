@@ -175,7 +175,7 @@ static void takes(struct side *s, int n, bool empty)
 
 /* What half of the calls by each of two threads do. */
 struct half {
-	bool reads;
+	struct fid_cq *reads; /* NULL: it sends */
 	fi_addr_t to;
 	int from;
 	double began, ended;
@@ -195,7 +195,7 @@ static void *run_half(void *arg)
 	if (!h->reads)
 		sends_to(h->to, h->from, calls / 2, 8);
 	for (int i = 0; h->reads && i < calls / 2;) {
-		ssize_t rc = fi_cq_read(receiver.cq, &e, 1);
+		ssize_t rc = fi_cq_read(h->reads, &e, 1);
 
 		must(rc == -FI_EAGAIN ? 0 : rc, "fi_cq_read");
 		i += rc == 1;
@@ -204,8 +204,9 @@ static void *run_half(void *arg)
 	return NULL;
 }
 
-/* halves returns how long both threads together take for one of them; the second thread's messages go to to. */
-static double halves(bool reads, fi_addr_t to)
+/* halves returns how long both threads together take for one of them: they read a queue, or they send, the second
+ * thread to to. */
+static double halves(struct fid_cq *reads, fi_addr_t to)
 {
 	struct half h[2] = { { reads, peer, 0, 0, 0 }, { reads, to, calls / 2, 0, 0 } };
 	pthread_t other;
@@ -253,7 +254,7 @@ static void one_round(bool two)
 {
 	static const size_t lengths[] = { 8, 192, LONGEST };
 	double receive = 0, send[3], sent = 0, received = 0, empty = 0;
-	double sends_by_two = 0, reads_by_two = 0, sends_apart = 0;
+	double sends_by_two = 0, reads_by_two = 0, sends_apart = 0, sent_by_two = 0;
 	uint64_t v[3][COUNTED];
 
 	for (int k = 0; k < 3; k++) {
@@ -286,16 +287,16 @@ static void one_round(bool two)
 	if (two) {
 		receives(calls);
 		step(1u << 30);
-		sends_by_two = halves(false, peer);
+		sends_by_two = halves(NULL, peer);
 		step(1u << 30);
 		takes(&sender, calls, false);
-		reads_by_two = halves(true, peer);
+		reads_by_two = halves(receiver.cq, peer);
 		receives(calls / 2);
 		receives_of(&second, calls / 2, calls / 2);
 		step(1u << 30);
-		sends_apart = halves(false, other_peer);
+		sends_apart = halves(NULL, other_peer);
 		step(1u << 30);
-		takes(&sender, calls, false);
+		sent_by_two = halves(sender.cq, peer);
 		takes(&receiver, calls / 2, false);
 		takes(&second, calls / 2, false);
 	}
@@ -304,7 +305,7 @@ static void one_round(bool two)
 	for (int phase = 1; phase < 3; phase++)
 		for (int k = 0; k < COUNTED; k++)
 			printf(" %.3f", (double)(v[phase][k] - v[phase - 1][k]) / calls);
-	printf(" %.2f\n", sends_apart);
+	printf(" %.2f %.2f\n", sends_apart, sent_by_two);
 	fflush(stdout);
 }
 

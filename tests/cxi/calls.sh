@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # What calls of libfabric cost on endpoints of the CXI protocol, weft beside libfabric's own CXI provider, in turns over
-# the stepped model of the NIC (tests/cxi/calls.c). Writes the tables between their marks in docs/benchmarks.md.
+# the stepped model of the NIC (tests/cxi/calls.c), in time, and on x86-64 in instructions (tests/cxi/instructions.c).
+# Writes the tables between their marks in docs/benchmarks.md.
 #
 #	tests/cxi/calls.sh PREFIX
 #
@@ -15,6 +16,7 @@ make -s -C tests/cassini OUT="$work" "$work/libcxi.so.1" "$work/libcassini-sysfs
 sh tests/cassini/sysfs/tree.sh "$work/sys" 1
 gcc -O2 -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -pthread -I"$prefix/include" -o "$work/calls" tests/cxi/calls.c \
 	"$prefix/lib/libfabric.so.1" "$work/libcxi.so.1" -ldl
+gcc -O2 -o "$work/instructions" tests/cxi/instructions.c
 export CASSINI="mode=stepped fabric=-1" FI_LOG_LEVEL=error LD_LIBRARY_PATH="$work:$prefix/lib"
 weft=(env FI_PROVIDER_PATH="$PWD/build/lib" FI_WEFT_CXI=native "$work/calls" weft)
 cxi=(env LD_PRELOAD="$work/libcassini-sysfs.so" CASSINI_SYSFS="$work/sys" "$work/calls" cxi)
@@ -93,33 +95,51 @@ behind() {
 	done 2>>"$work/log" | sort -g | head -n 1
 }
 
+# steps MODE COMMAND...: instructions of a call of each kind, the least of what a traced process takes for 20, in three
+# runs: receives, sends of three lengths, injected, reads that return a send, a receive, nothing
+steps() {
+	for _ in 1 2 3; do
+		"$work/instructions" "${@:2}" "$1" marked 2>>"$work/log"
+	done | awk '
+		{
+			line = (NR - 1) % 16 + 1
+			kind = line % 5 == 1 ? 1 : line % 5 == 2 ? 2 + int(line / 5) : line % 5 ? line % 5 + 3 : 8
+			if (line == 16) kind = 5
+		}
+		!(kind in least) || $1 < least[kind] { least[kind] = $1 }
+		END { for (kind = 1; kind <= 8; kind++) printf "%.0f\n", least[kind] / 20 }'
+}
+
 # shellcheck disable=SC2016 # names of calls
+names=('`fi_trecv` of 1 KiB' '`fi_tsend` of 8 bytes' '`fi_tsend` of 192 bytes' '`fi_tsend` of 1 KiB'
+	'`fi_cq_read` that returns a send' '`fi_cq_read` that returns a receive' '`fi_cq_read` that finds nothing')
 {
 	echo "| ns | weft, \`FI_THREAD_SAFE\` | \`prov/cxi\` | ratio | weft, \`FI_THREAD_DOMAIN\` | \`prov/cxi\` | ratio |"
 	echo "| --- | --- | --- | --- | --- | --- | --- |"
-	row 1 '`fi_trecv` of 1 KiB'
-	row 2 '`fi_tsend` of 8 bytes'
-	row 3 '`fi_tsend` of 192 bytes'
-	row 4 '`fi_tsend` of 1 KiB'
-	row 5 '`fi_cq_read` that returns a send'
-	row 6 '`fi_cq_read` that returns a receive'
-	row 7 '`fi_cq_read` that finds nothing'
+	for ((n = 0; n < ${#names[@]}; n++)); do
+		row $((n + 1)) "${names[n]}"
+	done
 	echo
 	echo "| | weft | \`prov/cxi\` | ratio |"
 	echo "| --- | --- | --- | --- |"
 	times "sends of 8 bytes by two threads together, times those of one" safe 2 safe 8
 	times "the same, each to a peer of its own" safe 2 safe 16
 	times "receives read by two threads together, times those of one" safe 6 safe 9
+	times "ends of sends to two peers read by two threads together, times those of one" safe 5 safe 17
 	for n in one eight; do
 		file=$work/weft-$n
 		echo "| receives read by two threads, times those of one; transmit queues: $n |" \
 			"$(divided "$(quartile "$file" 6)" "$(quartile "$file" 9)") | | |"
+		echo "| ends of sends to two peers read by two threads, times those of one; transmit queues: $n |" \
+			"$(divided "$(quartile "$file" 5)" "$(quartile "$file" 17)") | | |"
 		echo "| sends of 8 bytes by two threads to a peer each, times those of one; transmit queues: $n |" \
 			"$(divided "$(quartile "$file" 2)" "$(quartile "$file" 16)") | | |"
 	done
 	echo "| \`fi_cq_read\` that finds nothing with eight transmit queues, times that with one |" \
 		"$(divided "$(quartile "$work/weft-eight" 7)" "$(quartile "$work/weft-one" 7)") | | |"
-	times "\`FI_THREAD_SAFE\` by \`FI_THREAD_DOMAIN\`, sends of 8 bytes" safe 2 domain 2
+	for ((n = 0; n < ${#names[@]}; n++)); do
+		times "\`FI_THREAD_SAFE\` by \`FI_THREAD_DOMAIN\`, ${names[n]}" safe $((n + 1)) domain $((n + 1))
+	done
 	both "commands for a receive" 10
 	both "read pointers that the NIC stores, for a receive" 12
 	both "commands for a message of 8 bytes" 13
@@ -142,4 +162,20 @@ behind() {
 } >"$work/table"
 sed -i -e "/<!-- begin cxi calls -->/,/<!-- end cxi calls -->/{/<!-- /!d}" \
 	-e "/<!-- begin cxi calls -->/r $work/table" docs/benchmarks.md
+cat "$work/table"
+
+[ "$(uname -m)" = x86_64 ] || exit 0
+# shellcheck disable=SC2016 # names of calls
+{
+	echo "| instructions | weft, \`FI_THREAD_SAFE\` | \`prov/cxi\` | ratio | weft, \`FI_THREAD_DOMAIN\` | \`prov/cxi\` | ratio |"
+	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	paste <(steps safe "${weft[@]}") <(steps safe "${cxi[@]}") <(steps domain "${weft[@]}") <(steps domain "${cxi[@]}") \
+		<(printf '%s\n' "${names[@]:0:4}" '`fi_tinject` of 8 bytes' "${names[@]:4}") | while IFS=$'\t' read -r a b c d name; do
+		echo "| $name | $a | $b | $(divided "$a" "$b") | $c | $d | $(divided "$c" "$d") |"
+	done
+	echo
+	echo "\`tests/cxi/calls.sh PREFIX\`, $(date -u +%F)."
+} >"$work/table"
+sed -i -e "/<!-- begin cxi instructions -->/,/<!-- end cxi instructions -->/{/<!-- /!d}" \
+	-e "/<!-- begin cxi instructions -->/r $work/table" docs/benchmarks.md
 cat "$work/table"

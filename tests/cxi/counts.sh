@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What operations on endpoints of the CXI protocol cost a NIC, weft beside libfabric's own CXI provider, as the
 # model counts (tests/cxi/counts.c): doorbells, bytes of command rings and read pointers. Writes the table between
-# its marks in docs/benchmarks.md. Nothing is timed. Behind it, how often the application's thread sleeps in a call
-# while two senders and their receiver recover from flow control (tests/cxi/recovery.c), the most of five runs.
+# its marks in docs/benchmarks.md. No call is timed. Behind it, how often and how long the application's thread sleeps in
+# calls while two senders and their receiver recover from flow control (tests/cxi/recovery.c), the longest of five runs.
 #
 #	tests/cxi/counts.sh PREFIX
 #
@@ -25,14 +25,14 @@ cxi=(env LD_PRELOAD="$work/libcassini-sysfs.so" CASSINI_SYSFS="$work/sys" FI_CXI
 "${weft[@]}" timeout 60 "$work/counts" weft >"$work/weft"
 "${cxi[@]}" timeout 60 "$work/counts" cxi >"$work/cxi"
 weft+=(FI_WEFT_CXI_OFLOW_BUF_SIZE=320000) cxi+=(FI_CXI_OFLOW_BUF_SIZE=320000 FI_CXI_OFLOW_BUF_MAX_CACHED=2)
-# sleeps COMMAND...: how often, and of how many messages that were dropped
+# sleeps COMMAND...: how often, how long, and of how many messages that were dropped
 sleeps() {
 	for _ in 1 2 3 4 5; do
 		"$@"
-	done | sort -n | tail -n 1 | cut -d' ' -f1,2
+	done | sort -n -k 2 -k 1 | tail -n 1 | cut -d' ' -f1-3
 }
-read -r of_weft dropped <<<"$(sleeps "${weft[@]}" timeout 60 "$work/recovery" weft)"
-read -r of_cxi _ <<<"$(sleeps "${cxi[@]}" timeout 60 "$work/recovery" cxi)"
+read -r of_weft time_weft dropped <<<"$(sleeps "${weft[@]}" timeout 60 "$work/recovery" weft)"
+read -r of_cxi time_cxi _ <<<"$(sleeps "${cxi[@]}" timeout 60 "$work/recovery" cxi)"
 {
 	echo "| for one operation | weft: doorbells | bytes | pointers | \`prov/cxi\`: doorbells | bytes | pointers |"
 	echo "| --- | --- | --- | --- | --- | --- | --- |"
@@ -43,8 +43,9 @@ read -r of_cxi _ <<<"$(sleeps "${cxi[@]}" timeout 60 "$work/recovery" cxi)"
 	echo "| while $dropped dropped messages of two senders are sent again | weft | \`prov/cxi\` | to reach |"
 	echo "| --- | --- | --- | --- |"
 	echo "| times that the application's thread sleeps in calls | $of_weft | $of_cxi | 0 |"
+	echo "| microseconds in which it neither runs nor waits for a processor | $time_weft | $time_cxi | 0 |"
 	echo
-	echo "\`tests/cxi/counts.sh PREFIX\`, $(date -u +%F)."
+	echo "\`tests/cxi/counts.sh PREFIX\`, load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)."
 } >"$work/table"
 sed -i -e "/<!-- begin cxi counts -->/,/<!-- end cxi counts -->/{/<!-- /!d}" \
 	-e "/<!-- begin cxi counts -->/r $work/table" docs/benchmarks.md

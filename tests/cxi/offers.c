@@ -241,6 +241,148 @@ static struct fi_info *offered(const char *provider, size_t wish)
 	return info;
 }
 
+/* Bits that one provider alone has in a field without hints. */
+static const struct {
+	const char *name;
+	uint64_t theirs, ours;
+	const char *why;
+} unasked[] = {
+	{ "caps", FI_COLLECTIVE | FI_AV_USER_ID | FI_PEER | FI_HMEM | FI_NAMED_RX_CTX, FI_SOURCE | FI_SOURCE_ERR,
+	  "prov/cxi has what it alone offers, and names sources to those that ask" },
+	{ "tx_caps", FI_COLLECTIVE | FI_HMEM | FI_NAMED_RX_CTX, 0, "what prov/cxi alone offers" },
+	{ "rx_caps", FI_COLLECTIVE | FI_HMEM, FI_SOURCE | FI_SOURCE_ERR,
+	  "what prov/cxi alone offers, and names sources to those that ask" },
+	{ "domain_caps", FI_AV_USER_ID | FI_PEER, 0, "what prov/cxi alone offers" },
+	{ "tx_op_flags", ~0ull, 0, "prov/cxi lists all flags, which then hold for each operation" },
+	{ "rx_op_flags", ~0ull, 0, "prov/cxi lists all flags, which then hold for each operation" },
+};
+
+/* reason is why a field differs without hints, NULL: it may not. */
+static const char *reason(const struct field *f, uint64_t theirs, uint64_t ours)
+{
+	for (size_t k = 0; k < sizeof unasked / sizeof unasked[0]; k++)
+		if (!strcmp(unasked[k].name, f->name))
+			return (theirs & ~ours & ~unasked[k].theirs) || (ours & ~theirs) != unasked[k].ours
+				       ? NULL
+				       : unasked[k].why;
+	return f->why;
+}
+
+/* compare compares all fields of two offers, and returns how many differ that may not. differs: NULL, there were no
+ * hints. */
+static int compare(const char *what, const struct fi_info *theirs, const struct fi_info *ours, bool *differs)
+{
+	int bad = 0;
+
+	for (size_t k = 0; k < COUNT; k++) {
+		uint64_t a = fields[k].get(theirs), b = fields[k].get(ours);
+		const char *why = differs ? fields[k].why : reason(&fields[k], a, b);
+
+		if (a == b)
+			continue;
+		if (differs)
+			differs[k] = true;
+		printf("%s %s: %s is %#" PRIx64 " of prov/cxi, %#" PRIx64 " of weft%s%s\n", why ? "#" : "FAILED", what,
+		       fields[k].name, a, b, why && !differs ? ": " : "", why && !differs ? why : "");
+		bad += !why;
+	}
+	return bad;
+}
+
+/* compare_unasked compares what is offered without hints: each of weft's offers with the provider's first of the same
+ * protocol and keys. */
+static int compare_unasked(void)
+{
+	struct fi_info *all = NULL;
+	int bad = 0, count = 0;
+
+	if (fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, NULL, &all))
+		return 1;
+	for (struct fi_info *ours = all; ours; ours = ours->next) {
+		struct fi_info *theirs = all;
+
+		if (strcmp(ours->fabric_attr->prov_name, "weft"))
+			continue;
+		while (theirs && (strcmp(theirs->fabric_attr->prov_name, "cxi") ||
+				  theirs->ep_attr->protocol != ours->ep_attr->protocol ||
+				  theirs->domain_attr->mr_mode != ours->domain_attr->mr_mode))
+			theirs = theirs->next;
+		if (!theirs) {
+			printf("FAILED without hints: offer %d of weft has no counterpart\n", count);
+			bad++;
+		} else {
+			bad += compare("without hints", theirs, ours, NULL);
+		}
+		count++;
+	}
+	fi_freeinfo(all);
+	printf("%d offers of weft's without hints\n", count);
+	return bad + (count == 0);
+}
+
+/* named asks for endpoints by node and service, and copies the names of the first offer, zeroed where there is none. */
+static int named(const char *provider, const char *node, const char *service, uint64_t flags, uint64_t names[2])
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	int rc;
+
+	hints->caps = FI_MSG;
+	hints->mode = ~0ull;
+	hints->addr_format = FI_ADDR_CXI;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->fabric_attr->prov_name = strdup(provider);
+	rc = fi_getinfo(FI_VERSION(1, 20), node, service, flags, hints, &info);
+	fi_freeinfo(hints);
+	names[0] = names[1] = 0;
+	if (!rc && info->src_addr)
+		memcpy(&names[0], info->src_addr, sizeof names[0]);
+	if (!rc && info->dest_addr)
+		memcpy(&names[1], info->dest_addr, sizeof names[1]);
+	fi_freeinfo(info);
+	return rc;
+}
+
+/* compare_named compares what a node and a service name. */
+static int compare_named(void)
+{
+	static const struct {
+		const char *node, *service;
+		uint64_t flags;
+	} asked[] = {
+		{ "cxi0", NULL, FI_SOURCE },
+		{ "cxi0", "7", FI_SOURCE },
+		{ NULL, "7", FI_SOURCE },
+		{ NULL, "0x1fe", FI_SOURCE },
+		{ NULL, "511", FI_SOURCE },
+		{ NULL, "x", FI_SOURCE },
+		{ "cxi9", NULL, FI_SOURCE },
+		{ "cxi0", "7", 0 },
+		{ "cxi0", NULL, 0 },
+		{ NULL, "7", 0 },
+		{ "02:00:00:01:23:45", "7", 0 },
+		{ "0x12345", "010", 0 },
+		{ "02:00:00:01:23:45", "7", FI_SOURCE },
+	};
+	int bad = 0;
+
+	for (size_t k = 0; k < sizeof asked / sizeof asked[0]; k++) {
+		const char *node = asked[k].node, *service = asked[k].service;
+		uint64_t a[2], b[2];
+		int theirs = named("cxi", node, service, asked[k].flags, a);
+		int ours = named("weft", node, service, asked[k].flags, b);
+
+		if (theirs == ours && !memcmp(a, b, sizeof a))
+			continue;
+		printf("FAILED node %s, service %s, flags %#" PRIx64 ": %s, %#" PRIx64 ", %#" PRIx64
+		       " of prov/cxi, %s, %#" PRIx64 ", %#" PRIx64 " of weft\n",
+		       node ? node : "none", service ? service : "none", asked[k].flags, fi_strerror(-theirs), a[0],
+		       a[1], fi_strerror(-ours), b[0], b[1]);
+		bad++;
+	}
+	printf("%zu nodes and services compared\n", sizeof asked / sizeof asked[0]);
+	return bad;
+}
+
 int main(void)
 {
 	bool differs[COUNT] = {};
@@ -249,21 +391,7 @@ int main(void)
 	for (size_t wish = 0; wish < sizeof wishes / sizeof wishes[0]; wish++) {
 		struct fi_info *theirs = offered("cxi", wish), *ours = offered("weft", wish);
 
-		for (size_t k = 0; k < COUNT; k++) {
-			uint64_t a = fields[k].get(theirs), b = fields[k].get(ours);
-
-			if (a == b)
-				continue;
-			differs[k] = true;
-			if (!fields[k].why) {
-				printf("FAILED %s: %s is %#" PRIx64 " of prov/cxi, %#" PRIx64 " of weft\n",
-				       wishes[wish].name, fields[k].name, a, b);
-				bad++;
-			} else {
-				printf("# %s: %s is %#" PRIx64 " of prov/cxi, %#" PRIx64 " of weft\n",
-				       wishes[wish].name, fields[k].name, a, b);
-			}
-		}
+		bad += compare(wishes[wish].name, theirs, ours, differs);
 		fi_freeinfo(theirs);
 		fi_freeinfo(ours);
 	}
@@ -275,7 +403,7 @@ int main(void)
 			printf("differs: %s: %s\n", fields[k].name, fields[k].why);
 		}
 	}
-	bad += compare_only();
+	bad += compare_only() + compare_unasked() + compare_named();
 	printf("%d fields compared, %d failed\n", (int)COUNT, bad);
 	return bad > 0;
 }

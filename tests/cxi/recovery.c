@@ -2,8 +2,9 @@
  *
  * Whether the thread of an application sleeps in calls while endpoints of the CXI protocol recover from flow control:
  * two senders post more messages than their receiver has room for, which are dropped and sent again. Prints how often
- * the thread gave up its processor by itself, how many messages there were beyond room, and the milliseconds of it all.
- * Other threads of the provider's are not counted.
+ * the thread gave up its processor by itself, for how many microseconds it neither ran nor waited for a processor (0
+ * where it never gave it up), how many messages there were beyond room, and the milliseconds of it all. Other threads
+ * of the provider's are not counted.
  *
  *	recovery PROVIDER
  */
@@ -80,12 +81,27 @@ static void progress(struct side *s)
 	s->ended += (int)n;
 }
 
-static double now(void)
+/* clock_ms is a clock of the system's, in milliseconds. */
+static double clock_ms(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* awake is how long this thread has run or waited for a processor, in milliseconds. */
+static double awake(void)
+{
+	FILE *f = fopen("/proc/thread-self/schedstat", "r");
+	double waited;
+
+	if (!f || fscanf(f, "%*f %lf", &waited) != 1) {
+		fprintf(stderr, "/proc/thread-self/schedstat cannot be read\n");
+		exit(1);
+	}
+	fclose(f);
+	return clock_ms(CLOCK_THREAD_CPUTIME_ID) + waited / 1e6;
 }
 
 int main(int argc, char **argv)
@@ -95,7 +111,8 @@ int main(int argc, char **argv)
 	char name[64];
 	size_t n = sizeof name;
 	fi_addr_t peer;
-	double from;
+	double from, rested;
+	long slept;
 
 	if (argc != 2)
 		return 2;
@@ -108,8 +125,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < EACH; i++)
 		for (int k = 0; k < SENDERS; k++)
 			must(fi_tsend(senders[k].ep, out, LENGTH, NULL, peer, 1, NULL), "fi_tsend");
-	from = now();
 	must(getrusage(RUSAGE_THREAD, &before), "getrusage");
+	from = clock_ms(CLOCK_MONOTONIC);
+	rested = from - awake();
 	for (int posted = 0; receiver.ended < SENDERS * EACH;) {
 		if (posted < SENDERS * EACH && !fi_trecv(receiver.ep, in, LENGTH, NULL, FI_ADDR_UNSPEC, 1, 0, NULL))
 			posted++;
@@ -120,7 +138,10 @@ int main(int argc, char **argv)
 	for (int k = 0; k < SENDERS; k++)
 		while (senders[k].ended < EACH)
 			progress(senders + k);
+	rested = clock_ms(CLOCK_MONOTONIC) - awake() - rested;
 	must(getrusage(RUSAGE_THREAD, &after), "getrusage");
-	printf("%ld %d %.0f\n", after.ru_nvcsw - before.ru_nvcsw, SENDERS * EACH - ROOM, now() - from);
+	slept = after.ru_nvcsw - before.ru_nvcsw;
+	printf("%ld %.0f %d %.0f\n", slept, slept && rested > 0 ? 1e3 * rested : 0, SENDERS * EACH - ROOM,
+	       clock_ms(CLOCK_MONOTONIC) - from);
 	return 0;
 }

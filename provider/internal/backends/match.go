@@ -70,11 +70,9 @@ func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 		devices = append(devices, info.MatchDevice{
 			Name: d.Name, Source: d.SourceName(),
 			Attr: cxi.MatchConfig{Receives: receivesOf(c), Sends: maxMatchSends}.MatchAttr(),
-			NIC: &fi.NIC{
-				Name: d.Name, DeviceID: fmt.Sprintf("%#x", d.DeviceInfo.Device), VendorID: fmt.Sprintf("%#x", d.Vendor),
-				DeviceVersion: fmt.Sprint(d.Revision), PCI: (*fi.PCIAttr)(&d.Function),
-				Driver: "cxi_ss1", Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000,
-				State: fi.LinkUp, NetworkType: "HPC Ethernet",
+			NIC:  matchNIC(&d),
+			Named: func(node, service string, own bool) ([]byte, error) {
+				return d.NodeName(list, node, service, own)
 			},
 			Check:  func(source []byte) error { _, err := d.ParseSourceName(source); return err },
 			Admits: func(key []byte) error { return admitsKey(&d, authkey.Key(key)) },
@@ -84,6 +82,16 @@ func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 		return nil, fmt.Errorf("no NIC of Slingshot with a link, or none %q: %w", c.CXIDevice, hw.ErrUnreachable)
 	}
 	return devices, nil
+}
+
+// matchNIC is a device as fi_getinfo describes it, where it is up.
+func matchNIC(d *cxi.Device) *fi.NIC {
+	return &fi.NIC{
+		Name: d.Name, DeviceID: fmt.Sprintf("%#x", d.DeviceInfo.Device), VendorID: fmt.Sprintf("%#x", d.Vendor),
+		DeviceVersion: fmt.Sprint(d.Revision), PCI: (*fi.PCIAttr)(&d.Function), Driver: "cxi_ss1",
+		Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000, State: fi.LinkUp,
+		NetworkType: "HPC Ethernet",
+	}
 }
 
 // An authorisation key of a matched endpoint has a service and a VNI, as words of 32 and 16 bits, and perhaps the bytes

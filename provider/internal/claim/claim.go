@@ -145,10 +145,10 @@ func (w *Words) Stop(round, n uint64) uint64 {
 	}
 }
 
-// Wait reports whether the helper's count has come to needs, and whether it failed at a chunk. patience is how often
+// Wait reports whether the helper's count has come to needs, and whether it failed at a chunk. polls is how often
 // the word is read.
-func (w *Words) Wait(needs uint32, patience int) (done, failed bool) {
-	for range patience {
+func (w *Words) Wait(needs uint32, polls int) (done, failed bool) {
+	for range polls {
 		if h := atomic.LoadUint64(&w[1]); int32(uint32(h)-needs) >= 0 {
 			return true, h&failedBit != 0
 		}

@@ -10,9 +10,10 @@
 // The ways, of which the receiver chooses:
 //
 //	read           it reads the memory of a process of this host; segments: cut, under a congestion window
-//	shared_*       both sides copy chunks of that, which they claim by words that they share (package claim)
+//	shared_*       the same in chunks, of which it offers the sender a share: the sender assists, and writes into the
+//	               receiver's memory (package claim says which side has a chunk)
 //	get            it gets memory that the sender has exposed (package rkey)
-//	helped_*       both sides move chunks of that, over a device that is software
+//	helped_*       the same over a device that is software: the sender helps, and puts chunks from the end
 //	foreign        it maps memory of the sender's device
 //	fragments_*    the sender sends the payload through its bounce buffers
 //

@@ -77,8 +77,8 @@ func (p *Protocol) Start(m Message, rts *wire.RTS) bool {
 }
 
 // step reads the next piece of an operation and reports whether progress is done with it: it has ended, or waits.
-// patience is that of stepShared.
-func (p *Protocol) step(op *operation, patience int) bool {
+// polls is that of stepShared.
+func (p *Protocol) step(op *operation, polls int) bool {
 	switch {
 	case op.keyed:
 		return p.stepGet(op)
@@ -89,7 +89,7 @@ func (p *Protocol) step(op *operation, patience int) bool {
 	case op.share && !p.offer(op):
 		return false
 	case op.round != 0:
-		return p.stepShared(op, patience)
+		return p.stepShared(op, polls)
 	case op.foreign:
 		return p.stepForeign(op)
 	}

@@ -67,7 +67,7 @@ func (r *Receiver) Step() {
 	for i != 0 {
 		op := r.ops.At(i)
 		i = op.next
-		if !r.of(op.endpoint).step(op, Patience) {
+		if !r.of(op.endpoint).step(op, WaitPolls) {
 			r.activate(op)
 		}
 	}

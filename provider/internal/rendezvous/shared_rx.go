@@ -16,8 +16,8 @@ import (
 // receiver reads chunks from the front (process_vm_readv), the sender writes chunks from the back (process_vm_writev),
 // each with its own progress. A sender that makes none costs nothing: the receiver takes all chunks then.
 
-// Patience is how often a step of progress reads the count of a helper before it ends: about the time of a chunk.
-const Patience = 5000
+// WaitPolls is how often a step of progress reads the count of a helper before it ends: about the time of a chunk.
+const WaitPolls = 5000
 
 // AbandonTime bounds how long an endpoint that is closed waits for its senders to finish the chunks that they are at.
 const AbandonTime = time.Second
@@ -65,9 +65,9 @@ func (p *Protocol) offer(op *operation) bool {
 	return true
 }
 
-// stepShared reads the next chunks of a shared operation and reports whether progress is done with it. patience is how
+// stepShared reads the next chunks of a shared operation and reports whether progress is done with it. polls is how
 // often the sender's count is read before the step ends.
-func (p *Protocol) stepShared(op *operation, patience int) bool {
+func (p *Protocol) stepShared(op *operation, polls int) bool {
 	words := p.ep.Words(op.Src)
 	path, err := p.ep.Back(&op.Message)
 	if errors.Is(err, fi.EAGAIN) {
@@ -83,7 +83,7 @@ func (p *Protocol) stepShared(op *operation, patience int) bool {
 	if !op.taken && !p.takeChunks(op, path, words) {
 		return false
 	}
-	done, failed := words.Wait(op.needs, patience)
+	done, failed := words.Wait(op.needs, polls)
 	if !done {
 		return false
 	}
@@ -154,7 +154,7 @@ func (p *Protocol) abandonShared(op *operation) {
 		p.endRound(op, words.Stop(op.round, n), n)
 	}
 	for end := time.Now().Add(AbandonTime); time.Now().Before(end); {
-		if done, _ := words.Wait(op.needs, Patience); done {
+		if done, _ := words.Wait(op.needs, WaitPolls); done {
 			return
 		}
 	}

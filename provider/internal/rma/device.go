@@ -236,7 +236,7 @@ func (in *Initiator) postDevice(l *Link, r *Request, op *deviceOp) error {
 	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	in.counts.Shared(stats.SharedDevice, 1)
 	if posted, last := op.post(req); !posted || last {
-		in.leave(id)
+		in.leaveToProgress(id)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Long one-sided operations (reads, writes, and reads of rendezvous) go in segments (package flow) where congestion
 // control is on. Flows and transfers belong to the holder of the progress lease. Threads that post leave their
-// operations to it (Initiator.leave).
+// operations to it (Initiator.leaveToProgress).
 
 // Flow is the flow of the operations over one path. The movers of its transfers are made of it: messageMover,
 // deviceMover, and those of package rendezvous. It belongs to the holder of the progress lease.
@@ -21,7 +21,7 @@ type Flow struct {
 }
 
 // Reads is the flow as rendezvous have it.
-func (n *Flow) Reads() *rendezvous.Flow { return n.reads }
+func (f *Flow) Reads() *rendezvous.Flow { return f.reads }
 
 // Flow is the flow of segments over the path of a link, nil: there was none.
 func (pr *Protocol) Flow(l *Link) *Flow { return l.flow }
@@ -35,8 +35,8 @@ func (pr *Protocol) FlowOf(l *Link, p *Path) *Flow {
 	if p.Back {
 		at = &p.flow
 	}
-	if n := *at; n == nil || n.path != p {
-		n.drop(fi.ECONNRESET) // of a path before
+	if f := *at; f == nil || f.path != p {
+		f.drop(fi.ECONNRESET) // of a path before
 		*at = pr.newFlow(l, p)
 	}
 	return *at
@@ -52,8 +52,8 @@ func (pr *Protocol) newFlow(l *Link, p *Path) *Flow {
 }
 
 // drop ends the transfers over a path to a peer that is gone. A nil flow has none.
-func (n *Flow) drop(status fi.Errno) {
-	if n != nil {
-		n.Drop(status)
+func (f *Flow) drop(status fi.Errno) {
+	if f != nil {
+		f.Flow.Drop(status)
 	}
 }

@@ -20,7 +20,7 @@ func (in *Initiator) Needs() (all []uint32) {
 
 // Requests is how many requests wait for room or answers, and answers for how many of them the last one waits. The
 // caller holds the progress lease.
-func (pr *Protocol) Requests() (all, answers int) { return len(pr.streams), pr.unanswered }
+func (pr *Protocol) Requests() (all, answers int) { return len(pr.waiting), pr.unanswered }
 
 // Transfers is how many requests are in segments. The caller holds the progress lease.
 func (pr *Protocol) Transfers() int { return len(pr.transfers) }

@@ -100,7 +100,7 @@ func (in *Initiator) post(l *Link, p *Path, r *Request, inject bool) error {
 	l.InFlight.Add(1)
 	in.begun(l, req)
 	if r.flags&flagSegmented != 0 {
-		in.leave(id)
+		in.leaveToProgress(id)
 		in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	}
@@ -113,12 +113,12 @@ func (in *Initiator) post(l *Link, p *Path, r *Request, inject bool) error {
 		return nil
 	case fi.ErrnoOf(err) == fi.EAGAIN && (req.sent != 0 || req.part != 0):
 		in.unsent(l)
-		in.leave(id)
+		in.leaveToProgress(id)
 		in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	case req.sent != 0 || req.part != 0:
 		in.unsent(l)
-		in.leave(id) // progress finds the path broken and completes with an error
+		in.leaveToProgress(id) // progress finds the path broken and completes with an error
 		return nil
 	}
 	l.InFlight.Add(-1)

@@ -25,7 +25,7 @@ type Protocol struct {
 	answers  *onesided.Answers  // to what the data plane has posted
 	pendings *onesided.Pendings // and that itself
 
-	streams    pending.List[uint64]      // requests that wait for room or answers, by id
+	waiting    pending.List[uint64]      // requests that wait for room or answers, by id
 	unanswered int                       // of them, those that waited for answers when they were last pumped
 	transfers  map[uint64]*flow.Transfer // requests in segments, by id
 	spare      segmentPool
@@ -68,14 +68,14 @@ func (in *Initiator) claim(id uint64) bool {
 	return known && req.live.CompareAndSwap(uint32(id>>32), 0)
 }
 
-// leave leaves a request to progress: one in segments, or one whose messages found no room. It makes progress at
-// once if no other thread does.
-func (in *Initiator) leave(id uint64) {
+// leaveToProgress leaves a request to progress: one in segments, or one whose messages found no room. It makes progress
+// at once if no other thread does.
+func (in *Initiator) leaveToProgress(id uint64) {
 	in.enqueue(id)
 	in.host.Advance()
 }
 
-// enqueue is leave for the holder of the progress lease.
+// enqueue is leaveToProgress for the holder of the progress lease.
 func (in *Initiator) enqueue(id uint64) {
 	in.queue.add(id)
 	in.host.CallGo()
@@ -104,7 +104,7 @@ func (q *queue) take(to pending.List[uint64]) pending.List[uint64] {
 
 // takeQueued takes over what other threads have left.
 func (pr *Protocol) takeQueued() {
-	pr.streams = pr.in.queue.take(pr.streams)
+	pr.waiting = pr.in.queue.take(pr.waiting)
 }
 
 // Pump sends what waited for room.
@@ -112,13 +112,14 @@ func (pr *Protocol) Pump() {
 	pr.takeQueued()
 	pr.in.reap(pr)
 	pr.unanswered = 0
-	pr.streams.Step(pr.pumpStarted)
+	pr.waiting.Step(pr.pumpWaiting)
 	pr.flows.Pump()
 	pr.answers.Seek()
 }
 
-// pumpStarted sends what waited for room of a request, and reports whether it is done with.
-func (pr *Protocol) pumpStarted(at *uint64) bool {
+// pumpWaiting gives a request in segments to the flow of its link, or sends what waits of another one, and reports
+// whether the request waits no more.
+func (pr *Protocol) pumpWaiting(at *uint64) bool {
 	in := pr.in
 	id := *at
 	req, ok := in.requests.Lookup(id)
@@ -154,7 +155,7 @@ func (pr *Protocol) pumpStarted(at *uint64) bool {
 
 // Busy reports whether something waits for room.
 func (pr *Protocol) Busy() bool {
-	return len(pr.streams) != pr.unanswered || pr.flows.Busy() || pr.Requested()
+	return len(pr.waiting) != pr.unanswered || pr.flows.Busy() || pr.Requested()
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.
@@ -288,7 +289,7 @@ func (pr *Protocol) PeerLost(number uint32, status fi.Errno) {
 	})
 	pr.takeQueued()
 	pr.unanswered = 0
-	pr.streams.Step(func(at *uint64) bool {
+	pr.waiting.Step(func(at *uint64) bool {
 		id := *at
 		req, ok := in.requests.Lookup(id)
 		if !ok || req.link != l.Index || req.flags&flagByDevice != 0 {

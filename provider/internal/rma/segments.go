@@ -6,15 +6,18 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/flow"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
-// Reads and writes in segments. Where the initiator reaches the target's memory by itself, a segment is a copy; else it
-// is messages, which the target answers.
+// Reads and writes in segments. A segment is an operation of a device where that reaches the region (deviceMover in
+// segments_device.go), a copy where the initiator reaches the target's memory by itself, and else messages, which the
+// target answers (messageMover).
 
 // startTransfer gives a queued request to the flow of its link. It reports false if there is no path.
 func (pr *Protocol) startTransfer(req *Request, id uint64) bool {
@@ -23,18 +26,52 @@ func (pr *Protocol) startTransfer(req *Request, id uint64) bool {
 	if !ok {
 		return false
 	}
-	n := pr.FlowOf(l, p)
-	if n == nil {
+	f := pr.FlowOf(l, p)
+	if f == nil {
 		return false
 	}
-	t := pr.flows.Transfer(id, pr.moverOf(req, id, l, n))
+	t := pr.flows.Transfer(id, pr.moverOf(req, id, l, f))
 	if pr.transfers == nil {
 		pr.transfers = map[uint64]*flow.Transfer{}
 	}
 	pr.transfers[id] = t
 	t.Grain = flow.Grain(p.Endpoint, req.flags&flagIsRead != 0)
-	n.Begin(t, req.total)
+	f.Begin(t, req.total)
 	return true
+}
+
+// moverOf chooses how the segments of a request move: by the device, as messages, or as copies.
+func (pr *Protocol) moverOf(req *Request, id uint64, l *Link, f *Flow) flow.Mover {
+	in, listed := pr.in, req.flags&flagListed != 0
+	if req.flags&(flagDelivers|flagMessages) != 0 { // messages are answered when they are in place
+		return in.moverByMessages(req, l, f)
+	}
+	a := Operation{
+		Listed: listed, IOV: req.iov[:req.count], Remote: req.remote[:req.parts],
+		Read: req.flags&flagIsRead != 0, HasData: req.flags&flagHasData != 0,
+	}
+	op, _ := in.newDeviceOp(&a, l, f.path, req.total)
+	if op == nil {
+		return in.moverByMessages(req, l, f)
+	}
+	op.id = id
+	in.counts.Shared(stats.SharedDevice, 1)
+	in.took(l, listed, list.WayRDMA, req.total)
+	return &deviceMover{Flow: f, op: op}
+}
+
+// moverByMessages moves a request's segments as messages, or copies them.
+func (in *Initiator) moverByMessages(req *Request, l *Link, f *Flow) flow.Mover {
+	listed, way := req.flags&flagListed != 0, list.WayMessage
+	if f.path.On.Attr.Caps&DirectCaps == DirectCaps {
+		if in.mayTake(listed, list.WayIPC) {
+			way = list.WayIPC
+		} else {
+			req.flags |= flagMessages
+		}
+	}
+	in.took(l, listed, way, req.total)
+	return messageMover{f}
 }
 
 // messageMover moves the data of requests.

@@ -6,9 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/flow"
-	"github.com/weft-fabric/weft/provider/internal/list"
 )
 
 // Reads and writes in segments that a transport's device does; see deviceOp, of which
@@ -30,40 +28,6 @@ type segmentPiece struct {
 	t    *flow.Transfer
 	seg  congestion.Segment
 	next *segmentPiece
-}
-
-// moverOf chooses how a request's segments move.
-func (pr *Protocol) moverOf(req *Request, id uint64, l *Link, n *Flow) flow.Mover {
-	in, listed := pr.in, req.flags&flagListed != 0
-	if req.flags&(flagDelivers|flagMessages) != 0 { // messages are answered when they are in place
-		return in.moverByMessages(req, l, n)
-	}
-	a := Operation{
-		Listed: listed, IOV: req.iov[:req.count], Remote: req.remote[:req.parts],
-		Read: req.flags&flagIsRead != 0, HasData: req.flags&flagHasData != 0,
-	}
-	op, _ := in.newDeviceOp(&a, l, n.path, req.total)
-	if op == nil {
-		return in.moverByMessages(req, l, n)
-	}
-	op.id = id
-	in.counts.Shared(stats.SharedDevice, 1)
-	in.took(l, listed, list.WayRDMA, req.total)
-	return &deviceMover{Flow: n, op: op}
-}
-
-// moverByMessages moves a request's segments as messages, or copies them.
-func (in *Initiator) moverByMessages(req *Request, l *Link, n *Flow) flow.Mover {
-	listed, way := req.flags&flagListed != 0, list.WayMessage
-	if n.path.On.Attr.Caps&DirectCaps == DirectCaps {
-		if in.mayTake(listed, list.WayIPC) {
-			way = list.WayIPC
-		} else {
-			req.flags |= flagMessages
-		}
-	}
-	in.took(l, listed, way, req.total)
-	return messageMover{n}
 }
 
 // Lost is false: the transport ends what is with the device.

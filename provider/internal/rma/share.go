@@ -341,7 +341,7 @@ func (pr *Protocol) repost(op *sharedOp) bool {
 	var r Request
 	in.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
-	pr.streams = append(pr.streams, id) // it is in flight already
+	pr.waiting = append(pr.waiting, id) // it is in flight already
 	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	return true
 }
@@ -358,7 +358,7 @@ func (pr *Protocol) Abandon() {
 			_, op.ended = r.words.TakeFront(op.round, 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
-			done, _ = op.path.rounds.words.Wait(op.needs, rendezvous.Patience)
+			done, _ = op.path.rounds.words.Wait(op.needs, rendezvous.WaitPolls)
 		}
 	}
 	s.ops, s.spare, s.peers = nil, nil, nil

@@ -67,7 +67,7 @@ type Transport struct {
 
 	// active is 1 while polls include the transport. Stored by the watcher (1), by
 	// posts (1) and by the lease holder (0), read by polls and posts; sequentially
-	// consistent. Of a driven transport it is a word of the endpoint's that C reads, too.
+	// consistent. Of a driven transport it is a word of the endpoint's that the data plane reads, too.
 	active *uint32
 }
 
@@ -223,7 +223,7 @@ func (p *Transport) Poll(limit int, awaited func() bool) int {
 		p.seen = p.now()
 	}
 	if p.polls++; p.polls%clockEvery != 0 && p.driven == nil {
-		return 0 // C's polls lead here only now and then
+		return 0 // polls of the data plane lead here only now and then
 	}
 	now := p.now()
 	patience := time.Duration(p.patience.Load())

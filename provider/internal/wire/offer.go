@@ -12,7 +12,8 @@ const (
 	MaxChunk = 512 << 10
 )
 
-// Offer asks the sender of a rendezvous to help. It is the head of an AMAssist.
+// Offer offers the sender of a rendezvous a share of the chunks, which it writes into the receiver's buffer. It is the
+// head of an AMAssist.
 type Offer struct {
 	Round uint64
 	Addr  uint64 // of the receiver's buffer

@@ -11,8 +11,10 @@ import (
 	"github.com/weft-fabric/weft/internal/proc"
 )
 
+// Memory of peers: reads and writes of it ([hw.PeerMemory]), and the words that both sides share.
+
 const (
-	maxGetIOV = 8 // segments on either side
+	maxPeerIOV = 8 // segments on either side
 
 	// rawChunk is what is read in a system call that the Go scheduler does not
 	// know of: a few microseconds' work. A longer one would hold up a garbage
@@ -49,7 +51,7 @@ func (e *Endpoint) transfer(local []hw.Segment, remote []hw.RemoteSegment, call 
 	if err := e.ready(); err != nil {
 		return 0, err
 	}
-	var l, r [maxGetIOV]iovec
+	var l, r [maxPeerIOV]iovec
 	total, err := collect(&l, &r, local, remote)
 	if err != nil || total == 0 {
 		return 0, err
@@ -63,8 +65,8 @@ func (e *Endpoint) transfer(local []hw.Segment, remote []hw.RemoteSegment, call 
 
 // collect copies the segments, checks them and cuts the local ones to the
 // remote length.
-func collect(l, r *[maxGetIOV]iovec, local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
-	if len(local) > maxGetIOV || len(remote) > maxGetIOV {
+func collect(l, r *[maxPeerIOV]iovec, local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	if len(local) > maxPeerIOV || len(remote) > maxPeerIOV {
 		return 0, fmt.Errorf("loopback: transfer of %d by %d segments: %w", len(local), len(remote), hw.ErrInvalid)
 	}
 	const limit = uint64(1) << 62
@@ -126,7 +128,7 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
-			return done, e.getError(errno)
+			return done, e.peerError(errno)
 		case n == 0 && e.ending():
 			return done, hw.ErrPeerDead
 		case n == 0:
@@ -165,7 +167,7 @@ func (e *Endpoint) ending() bool {
 	return !h.blind && proc.Process{PID: e.pid}.Ending() || !h.alive(owner)
 }
 
-func (e *Endpoint) getError(errno unix.Errno) error {
+func (e *Endpoint) peerError(errno unix.Errno) error {
 	if errno != unix.ENOSYS && e.ending() {
 		return hw.ErrPeerDead // while a process ends, its memory goes first
 	}

@@ -19,8 +19,8 @@ func localTo(b []byte) []hw.Segment {
 	return []hw.Segment{{Addr: unsafe.Pointer(unsafe.SliceData(b)), Len: len(b)}}
 }
 
-// TestGetProcess reads the memory of another process.
-func TestGetProcess(t *testing.T) {
+// TestPeerMemory reads the memory of another process.
+func TestPeerMemory(t *testing.T) {
 	dir := shmDir(t)
 	i := open(t, Config{Dir: dir})
 	c := start(t, "memory", dir, nil, nil)
@@ -80,8 +80,8 @@ func TestGetProcess(t *testing.T) {
 	i.CheckPeers()
 }
 
-// TestGetSwitchedOff configures no cross-memory attach.
-func TestGetSwitchedOff(t *testing.T) {
+// TestPeerMemorySwitchedOff configures no cross-memory attach.
+func TestPeerMemorySwitchedOff(t *testing.T) {
 	dir := shmDir(t)
 	i := open(t, Config{Dir: dir, UseCMA: CMANo})
 	if i.Attr().Caps&hw.CapPeerMemory != 0 {
@@ -102,9 +102,9 @@ func TestGetSwitchedOff(t *testing.T) {
 	i.CheckPeers()
 }
 
-// TestGetRefused has the kernel refuse: the peer is not dumpable, and the
+// TestPeerMemoryRefused has the kernel refuse: the peer is not dumpable, and the
 // reader has no privileges. As root both run as another user.
-func TestGetRefused(t *testing.T) {
+func TestPeerMemoryRefused(t *testing.T) {
 	dir := shmDir(t)
 	var cred *syscall.Credential
 	if os.Getuid() == 0 {
@@ -138,8 +138,8 @@ func TestGetRefused(t *testing.T) {
 	}
 }
 
-// TestGetDoesNotAllocate reads through the system call, in this process.
-func TestGetDoesNotAllocate(t *testing.T) {
+// TestPeerMemoryDoesNotAllocate reads through the system call, in this process.
+func TestPeerMemoryDoesNotAllocate(t *testing.T) {
 	i := open(t, Config{Dir: shmDir(t)})
 	p, err := i.Connect(i.Address())
 	if err != nil {
@@ -157,8 +157,8 @@ func TestGetDoesNotAllocate(t *testing.T) {
 	runtime.KeepAlive(src) // named by number only
 }
 
-// TestGetErrno covers the errors that are hard to provoke.
-func TestGetErrno(t *testing.T) {
+// TestPeerMemoryErrno covers the errors that are hard to provoke.
+func TestPeerMemoryErrno(t *testing.T) {
 	i := open(t, Config{Dir: shmDir(t), UseCMA: CMAYes})
 	p, err := i.Connect(i.Address())
 	if err != nil {
@@ -168,13 +168,13 @@ func TestGetErrno(t *testing.T) {
 		unix.EPERM: hw.ErrPermission, unix.ENOSYS: hw.ErrPermission, unix.ESRCH: hw.ErrPeerDead,
 		unix.EFAULT: hw.ErrInvalid, unix.ENOMEM: unix.ENOMEM,
 	} {
-		if err := p.(*Endpoint).getError(errno); !errors.Is(err, want) {
+		if err := p.(*Endpoint).peerError(errno); !errors.Is(err, want) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
 	p.(*Endpoint).dead.Store(true)
 	for _, errno := range []unix.Errno{unix.EPERM, unix.ESRCH, unix.EFAULT, unix.ENOMEM, unix.EIO} {
-		if err := p.(*Endpoint).getError(errno); !errors.Is(err, hw.ErrPeerDead) {
+		if err := p.(*Endpoint).peerError(errno); !errors.Is(err, hw.ErrPeerDead) {
 			t.Errorf("%v of a peer that is gone: %v", errno, err)
 		}
 	}
