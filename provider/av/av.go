@@ -241,7 +241,7 @@ func (a *AV) Find(n names.Name) fi.Addr {
 func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 
 // Subscribe has f called for each address that is removed, after Name ceased
-// to find it and before its index is used again. The call is made under the
+// to find it and Generation has changed, and before its index is used again. The call is made under the
 // address vector's lock: f must not call the address vector, nor wait for
 // any thread that may. After cancel has returned f is not called again.
 func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
