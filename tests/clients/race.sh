@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/clients/lib.sh
 
 GO=${GO:-go}
-LIMIT=120 # seconds for one program
+LIMIT=600 # seconds for one program; a test that hangs is ended by its own limit (tests/c/common.h)
 # Programs, with the tests of each that are run; without any all are.
 programs=(threads msg_basic entries match multi_recv rma token)
 out=$work/race
