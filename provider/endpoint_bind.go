@@ -41,6 +41,7 @@ type bindings struct {
 	srx      *SharedRx
 	stx      *SharedTx
 	unbind   []func() // undoes the binds, last first
+	unlisten []func() // ends what the address vector calls, before what that touches is freed; under mu
 	attached []queue  // that poll this endpoint; under mu
 }
 

@@ -279,8 +279,13 @@ func (e *Endpoint) fillHot() {
 	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
 }
 
-// release undoes open.
+// release undoes open. Other threads may change the address vector meanwhile: what it calls ends first, after progress
+// on the endpoint, which reads what is dropped there.
 func (e *Endpoint) release() {
+	for _, end := range e.unlisten {
+		end()
+	}
+	e.unlisten = nil
 	e.closeTransports()
 	e.dropAuthKeys()
 	l := e.leased.Alone()

@@ -102,9 +102,10 @@ func (e *peering) shareQueues() {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress), e.av.OnInsert(func() { forgetStrangers(&e.peering) }))
+	e.unlisten = append(e.unlisten,
+		e.av.Subscribe(e.dropAddress), e.av.OnInsert(func() { forgetStrangers(&e.peering) }))
 	if e.rx.owner != nil {
-		e.unbind = append(e.unbind, e.av.OnInsert(func() { e.rx.inserted(e) }))
+		e.unlisten = append(e.unlisten, e.av.OnInsert(func() { e.rx.inserted(e) }))
 	}
 	if e.domain.automatic() || e.sleptOn() {
 		if err := e.iface.EnableWait(); err != nil {
