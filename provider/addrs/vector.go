@@ -49,7 +49,8 @@ type Vector struct {
 	limit   uint64 // immutable
 	removed func(i uint64, n names.Name)
 	// generation is added to by the holder of the lock after each change, for a removal before removed is called as
-	// well, and loaded by any thread before it finds something; sequentially consistent. If it is unchanged afterwards, what was found still holds.
+	// well, and loaded by any thread before it finds something; sequentially consistent. If it is unchanged afterwards,
+	// what was found still holds.
 	generation atomic.Uint64
 }
 
@@ -224,8 +225,8 @@ func (v *Vector) put(i uint64, n packed) {
 }
 
 // take removes a set index from the private tables. The caller has the lock, and changes the generation before it gives
-// the lock back. So does take before it calls removed, which drops what was found: what is found at the generation after
-// that is of the tables without the name.
+// the lock back. So does take before it calls removed, which drops what was found: what is found at the generation
+// after that is of the tables without the name.
 func (v *Vector) take(i uint64) {
 	n, named := v.table.load(i)
 	if named {

@@ -64,7 +64,8 @@ func TestInsertRemove(t *testing.T) {
 func TestSubscribe(t *testing.T) {
 	a := open(t, fi.AVAttr{}, 0)
 	in := Insertion{Addrs: make([]fi.Addr, 2)}
-	if _, err := a.InsertNames([]string{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.2:1"}, &in); err != nil {
+	list := []string{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.2:1"}
+	if _, err := a.InsertNames(list, &in); err != nil {
 		t.Fatal(err)
 	}
 	seen, calls := a.Generation(), 0
