@@ -280,8 +280,8 @@ func (e *Endpoint) Close() error {
 	if e.conn != nil {
 		e.conn.HangUp()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.undo.binds) - 1; i >= 0; i-- {
+		e.undo.binds[i]()
 	}
 	e.hot = nil
 	e.table.Close()

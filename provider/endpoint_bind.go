@@ -40,9 +40,8 @@ type bindings struct {
 	eq       atomic.Pointer[eq.Queue]
 	srx      *SharedRx
 	stx      *SharedTx
-	unbind   []func() // undoes the binds, last first
-	unlisten []func() // ends what the address vector calls, before what that touches is freed; under mu
-	attached []queue  // that poll this endpoint; under mu
+	undo     struct{ binds, calls []func() } // the binds, last first; what the address vector calls; under mu
+	attached []queue                         // that poll this endpoint; under mu
 }
 
 // binder is what endpoints of all kinds have in common: attributes, objects that they are bound to, and the state that
@@ -85,7 +84,7 @@ func (e *binder) tryBind(b *binding, enabled bool) error {
 		b.release()
 		return err
 	}
-	e.unbind = append(e.unbind, b.release)
+	e.undo.binds = append(e.undo.binds, b.release)
 	return nil
 }
 

@@ -279,13 +279,12 @@ func (e *Endpoint) fillHot() {
 	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
 }
 
-// release undoes open. Other threads may change the address vector meanwhile: what it calls ends first, after progress
-// on the endpoint, which reads what is dropped there.
+// release undoes open. First it ends what the address vector calls, as other threads may change that meanwhile.
 func (e *Endpoint) release() {
-	for _, end := range e.unlisten {
+	for _, end := range e.undo.calls {
 		end()
 	}
-	e.unlisten = nil
+	e.undo.calls = nil
 	e.closeTransports()
 	e.dropAuthKeys()
 	l := e.leased.Alone()
@@ -313,8 +312,7 @@ func (e *Endpoint) release() {
 	e.rx = nil
 }
 
-// dropRegions takes back what was registered for transfers that an endpoint
-// which is closed leaves unfinished.
+// dropRegions takes back what was registered for transfers that an endpoint which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
 	rkey.Close(e.exposed.Clear())

@@ -102,10 +102,10 @@ func (e *peering) shareQueues() {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.unlisten = append(e.unlisten,
+	e.undo.calls = append(e.undo.calls,
 		e.av.Subscribe(e.dropAddress), e.av.OnInsert(func() { forgetStrangers(&e.peering) }))
 	if e.rx.owner != nil {
-		e.unlisten = append(e.unlisten, e.av.OnInsert(func() { e.rx.inserted(e) }))
+		e.undo.calls = append(e.undo.calls, e.av.OnInsert(func() { e.rx.inserted(e) }))
 	}
 	if e.domain.automatic() || e.sleptOn() {
 		if err := e.iface.EnableWait(); err != nil {
@@ -125,8 +125,7 @@ func (e *Endpoint) attachQueues() error {
 	return nil
 }
 
-// newSource returns the endpoint as sleepers see it now: with a doorbell if it has
-// one.
+// newSource returns the endpoint as sleepers see it now: with a doorbell if it has one.
 func (e *peering) newSource() *cq.Source {
 	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
 	var timers func()

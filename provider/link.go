@@ -21,8 +21,7 @@ import (
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
-// link is what an endpoint knows of one peer, and the path by which it reaches the
-// peer now. link_sweep.go removes it.
+// link is what an endpoint knows of one peer, and the path by which it reaches the peer now. link_sweep.go removes it.
 type link struct {
 	peers.Use // threads that are not the lease holder hold the link while they use it
 	rma.Link
@@ -330,8 +329,7 @@ func (e *linkTable) clearLine(line *hot.Peer) {
 // linkAt returns the link of a number, nil if there is none.
 func (e *linkTable) linkAt(i uint32) *link { return e.links.At(i) }
 
-// linkTo returns the link to a peer's interface, making it if need be.
-// Links are removed under the progress lease.
+// linkTo returns the link to a peer's interface, making it if need be. Links are removed under the progress lease.
 func (e *leasedEP) linkTo(a peers.Address) *link {
 	l := e.holdLinkTo(a)
 	l.Release()

@@ -466,8 +466,8 @@ func (e *MatchedEndpoint) Close() error {
 		e.domain.work.Leave(e)
 		e.disable()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.undo.binds) - 1; i >= 0; i-- {
+		e.undo.binds[i]()
 	}
 	e.hot = nil
 	e.table.Close()
