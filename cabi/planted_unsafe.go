@@ -11,8 +11,8 @@ import (
 )
 
 // A library that is built with the tag planted has the fault that WEFT_TEST_PLANT names in its data plane: by it
-// tests/clients/dataplane.sh shows that tests fail. A difference is there only where the data plane is called through
-// the runtime, so that both routes come apart.
+// tests/clients/dataplane.sh and race.sh show that tests fail. A difference is there only where the data plane is
+// called through the runtime, so that both routes come apart.
 
 // fault is one of a function of the data plane: make returns what takes the place of the right one.
 type fault struct {
@@ -55,6 +55,13 @@ func shorten(p *hot.Post) {
 	}
 }
 
+// racing has threads that post change a variable at once.
+var (
+	racing = beforePost(hot.PlaneSend, func(*hot.Post) { changed++ })
+
+	changed int
+)
+
 // errorsInGo leaves errors to the runtime.
 func errorsInGo(_, _, _, _ uintptr) uintptr { return hot.DeliveryGo }
 
@@ -71,6 +78,9 @@ func init() {
 	}
 	if name == "self_test" {
 		probe = wrongProbe
+	}
+	if name == "race" {
+		plane[racing.function] = racing.make(plane[racing.function])
 	}
 	if f, ok := differences[name]; ok && os.Getenv("FI_WEFT_DIRECT") == "no" {
 		plane[f.function] = f.make(plane[f.function])

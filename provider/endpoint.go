@@ -280,8 +280,8 @@ func (e *Endpoint) Close() error {
 	if e.conn != nil {
 		e.conn.HangUp()
 	}
-	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
-		e.bound.unbind[i]()
+	for i := len(e.bound.undo.binds) - 1; i >= 0; i-- {
+		e.bound.undo.binds[i]()
 	}
 	e.hot = nil
 	e.table.Close()

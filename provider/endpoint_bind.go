@@ -41,8 +41,8 @@ type bindings struct {
 	eq       atomic.Pointer[eq.Queue]
 	srx      *SharedRx
 	stx      *SharedTx
-	unbind   []func() // undoes the binds, last first
-	attached []queue  // that poll this endpoint; under mu
+	undo     struct{ binds, calls []func() } // the binds, last first; what the address vector calls; under mu
+	attached []queue                         // that poll this endpoint; under mu
 }
 
 // binder is what endpoints of all kinds have in common: attributes, objects that they are bound to, and the state that
@@ -86,7 +86,7 @@ func (e *binder) tryBind(b *binding, enabled bool) error {
 		b.release()
 		return err
 	}
-	e.bound.unbind = append(e.bound.unbind, b.release)
+	e.bound.undo.binds = append(e.bound.undo.binds, b.release)
 	return nil
 }
 

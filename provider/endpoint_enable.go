@@ -141,6 +141,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.links.Open(e.hot, e.bound.av, e.chosen.apart); err != nil {
 		return fi.ENOMEM
 	}
+	e.sourceAddrs.Open(func(i uint32) *uint64 { return &e.sourceLines.At(i).Addr })
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
@@ -272,8 +273,12 @@ func (e *Endpoint) fillHot() {
 	atomic.StoreUintptr(&h.Rx, addressOf(e.rx.hot))
 }
 
-// release undoes open.
+// release undoes open. First it ends what the address vector calls, as other threads may change that meanwhile.
 func (e *Endpoint) release() {
+	for _, end := range e.bound.undo.calls {
+		end()
+	}
+	e.bound.undo.calls = nil
 	e.closeTransports()
 	e.dropAuthKeys()
 	l := e.leased.Alone()
@@ -301,8 +306,7 @@ func (e *Endpoint) release() {
 	e.rx = nil
 }
 
-// dropRegions takes back what was registered for transfers that an endpoint
-// which is closed leaves unfinished.
+// dropRegions takes back what was registered for transfers that an endpoint which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
 	rkey.Close(e.ep.tx.exposed.Clear())

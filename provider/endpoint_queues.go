@@ -102,9 +102,10 @@ func (e *peering) shareQueues() {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.bound.unbind = append(e.bound.unbind, e.bound.av.Subscribe(e.dropAddress))
+	e.bound.undo.calls = append(e.bound.undo.calls,
+		e.bound.av.Subscribe(e.dropAddress), e.bound.av.OnInsert(func() { forgetStrangers(&e.peering) }))
 	if e.rx.owner != nil {
-		e.bound.unbind = append(e.bound.unbind, e.bound.av.OnInsert(func() { e.rx.inserted(e) }))
+		e.bound.undo.calls = append(e.bound.undo.calls, e.bound.av.OnInsert(func() { e.rx.inserted(e) }))
 	}
 	if e.domain.automatic() || e.sleptOn() {
 		if err := e.transports.iface.EnableWait(); err != nil {
@@ -124,8 +125,7 @@ func (e *Endpoint) attachQueues() error {
 	return nil
 }
 
-// newSource returns the endpoint as sleepers see it now: with a doorbell if it has
-// one.
+// newSource returns the endpoint as sleepers see it now: with a doorbell if it has one.
 func (e *peering) newSource() *cq.Source {
 	rx, iface := e.rx, e.transports.iface // not e's: they are called while it is closed
 	var timers func()

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -16,9 +15,7 @@ type hotMemory struct {
 	table       tables.EP
 	fast        ordering.Gate         // of posts by the data plane
 	sourceLines mem.Array[hot.Source] // by hw.Source
-	// sourcesSeen is how many of sourceLines were ever used. Written by the
-	// lease holder, read by the thread that removes addresses; sequentially consistent.
-	sourcesSeen atomic.Uint32
+	sourceAddrs tables.Senders        // the addresses in sourceLines
 }
 
 // allocateHot takes the memory of the tables that the data plane reads.

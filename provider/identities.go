@@ -13,8 +13,7 @@ import (
 
 // Identities (package peers) of the senders of a receive context, and what address vectors call them.
 
-// origin is an interface that an identity sends from, as one of a context's
-// endpoints sees it.
+// origin is an interface that an identity sends from, as one of a context's endpoints sees it.
 type origin struct {
 	ep     *Endpoint
 	src    hw.Source
@@ -30,6 +29,7 @@ func (o origin) Reaches(n names.Name) bool {
 func (r *receiving) identityChanged(slot int) {
 	for _, e := range r.eps {
 		e.reported.Drop(slot)
+		forgetStrangers(&e.ep.peering)
 	}
 }
 

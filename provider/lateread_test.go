@@ -19,6 +19,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
@@ -72,9 +73,9 @@ func (p *poller) pollEndpoint(ep *hot.EP) {
 	if atomic.LoadUintptr(&ep.Rx) == at {
 		if v, ok := p.contexts.Load(rx.Handle); ok {
 			r := v.(*rxContext)
-			leaseTaken(r.leased.Taken())
+			race.Acquire(&rx.Lease)
 			r.Progress()
-			leaseGiven(r.leased.Taken())
+			race.Release(&rx.Lease)
 			p.progress.Add(1)
 		}
 	} else {

@@ -2,13 +2,13 @@ package provider
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rma"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -43,6 +43,9 @@ func (h linksHost) Connected(p *rma.Path) {
 // Here reports whether a name is one of this host.
 func (h linksHost) Here(n names.Name) bool { return h.e.domain.local.Has(n) }
 
+// Made has the addresses of senders found anew that no address vector has: a link names one.
+func (h linksHost) Made() { forgetStrangers(&h.e.peering) }
+
 // Line is where the data plane counts for the peer of a link that gets a number.
 func (h linksHost) Line(number uint32) *dataplane.Link {
 	return h.e.tx.requests.lineOf(h.e.hot, number)
@@ -73,11 +76,20 @@ func (e *peering) broken(err error) error {
 // dropAddress is called when an address is removed from the AV.
 func (e *peering) dropAddress(addr fi.Addr) {
 	e.links.DropAddress(addr)
-	e.dropTransportSources(addr)
-	for i := range e.sourcesSeen.Load() {
-		src := e.sourceLines.At(i)
-		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)
-	}
+	e.sourceAddrs.Drop(addr)
+	e.driven.sourceAddrs.Drop(addr)
+}
+
+// forgetStrangers is called after an insertion into the address vector, after a link is made, and when the names of a
+// peer have changed: any of these may give senders addresses.
+func forgetStrangers(e *peering) {
+	e.sourceAddrs.DropStrangers()
+	e.driven.sourceAddrs.DropStrangers()
+}
+
+// directoryNow is what the addresses of an endpoint's senders are found by now.
+func (e *peering) directoryNow() tables.Directory {
+	return tables.Directory{Generation: e.bound.av.Generation(), Links: e.links.Made()}
 }
 
 // sweepLinks removes the links that nothing leads to.

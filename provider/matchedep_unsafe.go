@@ -434,8 +434,8 @@ func (e *MatchedEndpoint) Close() error {
 		e.domain.work.Leave(e)
 		e.disable()
 	}
-	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
-		e.bound.unbind[i]()
+	for i := len(e.bound.undo.binds) - 1; i >= 0; i-- {
+		e.bound.undo.binds[i]()
 	}
 	e.hot = nil
 	e.memory.ep.Close()

@@ -94,8 +94,9 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		return false
 	}
 	d := hot.Delivery{
-		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
-		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
+		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags),
+		Addr: hot.SenderAddr(uint64(addr)), Tag: a.tag, Data: a.data, Length: a.length,
+		Payload: addressOfBytes(payload),
 	}
 	verdict := r.matching.Accept(e.ep.hot, &d)
 	e.ep.bound.act(d.Todo)

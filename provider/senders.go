@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
@@ -34,33 +35,27 @@ func (r *receiving) addressOf(s sender) peers.Address {
 	return peers.Address{Name: r.ids.Name(s.ID), Number: s.Number}
 }
 
-// fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
-// unless it is there.
+// fillSource writes a sender into its line of the table by which the data plane delivers (hot.Source), unless it is
+// there.
 func (e *leasedEP) fillSource(src hw.Source) {
-	if int(src) >= e.ep.sourceLines.Len() || src > links.SourceMask {
-		return
-	}
-	line := e.ep.sourceLines.At(uint32(src))
-	if atomic.LoadUint64(&line.Addr) != 0 {
+	if int(src) >= e.ep.sourceLines.Len() || src > links.SourceMask || e.ep.sourceAddrs.Has(uint32(src)) {
 		return
 	}
 	s := e.senderOf(src)
 	if e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
 		return
 	}
-	if n := uint32(src) + 1; n > e.ep.sourcesSeen.Load() {
-		e.ep.sourcesSeen.Store(n)
+	line, seen := e.ep.sourceLines.At(uint32(src)), e.ep.directoryNow()
+	if addr := e.addrOf(s.ID); reports(&e.ep, addr) && e.ep.transports.iface.FillSource(src, line) {
+		line.Context, line.ID = uint32(s.Number), s.ID
+		e.ep.sourceAddrs.Fill(uint32(src), addr, seen, e.ep.directoryNow)
 	}
-	seen := e.ep.bound.av.Generation()
-	addr := e.addrOf(s.ID)
-	if addr == fi.AddrNotAvail || !e.ep.transports.iface.FillSource(src, line) {
-		return
-	}
-	line.Context, line.ID = uint32(s.Number), s.ID
-	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.ep.bound.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
-		atomic.StoreUint64(&line.Addr, 0)
-	}
+}
+
+// reports reports whether the data plane takes messages from a sender with an address, fi.AddrNotAvail of a stranger.
+// Where FI_SOURCE_ERR asks for a stranger's name the runtime does, and a connected endpoint has its peer's only.
+func reports(e *Endpoint, addr fi.Addr) bool {
+	return addr != fi.AddrNotAvail || !e.chosen.sourceErr && e.conn == nil
 }
 
 // acquainting is h, followed by fillSource of the message's sender.
@@ -79,17 +74,18 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	}
 	e.fillSource(src)
 	source := e.ep.sourceLines.At(uint32(src))
-	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
-	if addr == fi.AddrNotAvail {
+	known := atomic.LoadUint64(&source.Addr)
+	if known == hot.SenderUnknown {
 		return
 	}
-	if source.Context != 0 { // it has a line of its own
+	if source.Context != 0 || known == hot.SenderStranger { // it has a line of its own
 		if !e.senders.HasLine(uint32(src), source) {
 			l := e.linkBack(sender{ID: source.ID, Number: uint8(source.Context)})
 			e.senders.FillLine(l, uint32(src), source, e.ep.sourceLines.Len())
 		}
 		return
 	}
+	addr := fi.Addr(hot.AddrOfSender(known))
 	if line := e.ep.links.Line(addr); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}

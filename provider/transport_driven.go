@@ -3,11 +3,11 @@ package provider
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/links"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 )
 
 // An endpoint's driven transport is one to other hosts that the data plane polls and sends over (hw.Driven), so that a
@@ -16,9 +16,8 @@ import (
 
 // drivenTransport is what the data plane knows of the senders at the transport that it polls (links.Links.Driven).
 type drivenTransport struct {
-	transportSources mem.Array[hot.TransportSource] // the addresses of its sources plus one
-	// transportSourcesSeen is how many of transportSources were ever used, written and read as sourcesSeen.
-	transportSourcesSeen atomic.Uint32
+	transportSources mem.Array[hot.TransportSource] // its sources
+	sourceAddrs      tables.Senders                 // their addresses
 }
 
 // openDriven chooses the transport and makes the tables that the data plane needs.
@@ -34,6 +33,7 @@ func (e *peering) openDriven() error {
 		if e.driven.transportSources, err = mem.NewSparseArray[hot.TransportSource](e.sourceLines.Len()); err != nil {
 			return err
 		}
+		e.driven.sourceAddrs.Open(func(i uint32) *uint64 { return &e.driven.transportSources.At(i).Addr })
 		p.Network.Drive(p.Iface.(hw.Driven), &e.hot.TransportActive)
 		break
 	}
@@ -55,11 +55,10 @@ func (e *drivenTransport) closeDriven() {
 	_ = e.transportSources.Free()
 }
 
-// fillTransportSource gives a sender at the driven transport to C if the AV knows it.
+// fillTransportSource gives a sender at the driven transport to C, as fillSource.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & links.SourceMask)
-	if int(own) >= e.ep.driven.transportSources.Len() ||
-		atomic.LoadUint64(&e.ep.driven.transportSources.At(own).Addr) != 0 ||
+	if int(own) >= e.ep.driven.transportSources.Len() || e.ep.driven.sourceAddrs.Has(own) ||
 		e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
 		return
 	}
@@ -67,19 +66,11 @@ func (e *leasedEP) fillTransportSource(src hw.Source) {
 	if !ok {
 		return
 	}
-	if own >= e.ep.driven.transportSourcesSeen.Load() {
-		e.ep.driven.transportSourcesSeen.Store(own + 1)
-	}
-	seen := e.ep.bound.av.Generation()
-	addr := e.addrOf(s.ID)
-	if addr == fi.AddrNotAvail {
-		return
-	}
-	line := e.ep.driven.transportSources.At(own)
-	line.ID, line.Context, line.Source = s.ID, uint32(s.Number), uint32(src)
-	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.ep.bound.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
-		atomic.StoreUint64(&line.Addr, 0)
+	seen := e.ep.directoryNow()
+	if addr := e.addrOf(s.ID); reports(&e.ep, addr) {
+		line := e.ep.driven.transportSources.At(own)
+		line.ID, line.Context, line.Source = s.ID, uint32(s.Number), uint32(src)
+		e.ep.driven.sourceAddrs.Fill(own, addr, seen, e.ep.directoryNow)
 	}
 }
 
@@ -88,16 +79,6 @@ func (e *leasedEP) loseTransportSource(src hw.Source) {
 	p, own := e.ep.links.Transports().Of(src)
 	if p != nil && p == e.ep.links.Driven() && int(own) < e.ep.driven.transportSources.Len() {
 		atomic.StoreUint64(&e.ep.driven.transportSources.At(uint32(own)).Addr, 0)
-	}
-}
-
-// dropTransportSources takes the senders of an address that is removed from C.
-func (e *peering) dropTransportSources(addr fi.Addr) {
-	if e.links.Driven() == nil {
-		return
-	}
-	for i := range e.driven.transportSourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(&e.driven.transportSources.At(i).Addr, uint64(addr)+1, 0)
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // Set is the stripes of one endpoint, over memory that C shares. Its methods
@@ -62,6 +63,7 @@ func (s *Set) At(i int) *hot.Stripe { return &s.stripes[i] }
 // all are taken.
 func (s *Set) Acquire(hint int) (int, bool) {
 	if s.exclusive {
+		race.Acquire(&s.stripes[0].Lease)
 		return 0, true
 	}
 	n := len(s.stripes)
@@ -76,13 +78,24 @@ func (s *Set) Acquire(hint int) (int, bool) {
 
 // Release ends the lease of stripe i.
 func (s *Set) Release(i int) {
-	if !s.exclusive {
-		Give(&s.stripes[i])
+	if s.exclusive {
+		race.Release(&s.stripes[i].Lease)
+		return
 	}
+	Give(&s.stripes[i])
 }
 
 // Take leases a stripe if no thread has it. Acquire: what the last holder wrote into it is visible. ↔ [Give]
-func Take(s *hot.Stripe) bool { return atomic.CompareAndSwapUint32(&s.Lease, 0, 1) }
+func Take(s *hot.Stripe) bool {
+	if !atomic.CompareAndSwapUint32(&s.Lease, 0, 1) {
+		return false
+	}
+	race.Acquire(&s.Lease)
+	return true
+}
 
 // Give ends the lease. Release ↔ [Take]
-func Give(s *hot.Stripe) { order.Store32(&s.Lease, 0) }
+func Give(s *hot.Stripe) {
+	race.Release(&s.Lease)
+	order.Store32(&s.Lease, 0)
+}

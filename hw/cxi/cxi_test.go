@@ -61,6 +61,9 @@ func TestCache(t *testing.T) {
 	hwtest.RunCache(t, func(t testing.TB) hw.Iface { return open(t, Config{}) }, w)
 }
 
+// withoutDriver: C drives no interface that open opens (FI_WEFT_DIRECT=no). Set by one test at a time.
+var withoutDriver bool
+
 // open opens an interface whose Connect waits for the peer.
 func open(t testing.TB, c Config) *Iface {
 	t.Helper()
@@ -71,7 +74,7 @@ func open(t testing.TB, c Config) *Iface {
 		c.KeepAlive = 100 * time.Millisecond
 	}
 	c.Logf = t.Logf
-	c.Direct = true
+	c.Direct = !withoutDriver
 	i, err := domain(t).Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +87,11 @@ func TestConformance(t *testing.T) {
 		"default": {},
 		"small":   {RxBuffers: 4, RxBytes: 4096, RxEvents: 64, BounceCount: 4, BounceBytes: 256, Depth: 16, Posted: 32},
 		"stripes": {BounceCount: 16, Stripes: 3},
+		"runtime": {},
 	} {
 		t.Run(name, func(t *testing.T) {
+			withoutDriver = name == "runtime"
+			defer func() { withoutDriver = false }()
 			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) })
 		})
 	}

@@ -90,7 +90,7 @@ struct weft_delivery {
 	uint32_t number; /* which of the sender's interfaces */
 	uint32_t flags; /* WEFT_MESSAGE_* */
 	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
-	uint64_t addr; /* of the sender, plus one; 0: it is not in the address vector */
+	uint64_t addr; /* of the sender: SenderAddr */
 	uint64_t tag;
 	uint64_t data;
 	uint64_t length; /* bytes of payload */

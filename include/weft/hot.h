@@ -163,11 +163,18 @@ struct weft_hot_rx {
 	uint8_t pad1[32];
 };
 
+/* What the receiver knows of the address of a sender, in weft_hot_source.addr, weft_hot_transport_source.addr and
+ * weft_delivery.addr: an fi_addr_t by [SenderAddr], or one of these. */
+#define WEFT_SENDER_UNKNOWN 0 /* ask Go */
+#define WEFT_SENDER_STRANGER 1 /* it is not in the address vector: SenderAddr of FI_ADDR_NOTAVAIL */
+#define WEFT_SENDER_FIRST 2 /* of the address 0 */
+
 /* weft_hot_source is a sender, by its attach index, as the receiver sees it: what is needed to deliver its
- * messages without the provider. Written and read under the progress lease, except that addr is zeroed by the
- * thread that removes the address from the address vector. */
+ * messages without the provider. Written and read under the progress lease, except that addr is zeroed by a thread
+ * that changes the address vector, or makes a link: of the address that is removed, and of strangers, which may
+ * have one now. */
 struct weft_hot_source {
-	_Atomic uint64_t addr; /* fi_addr_t plus one, 0: ask Go */
+	_Atomic uint64_t addr; /* SenderAddr, WEFT_SENDER_* */
 	unsigned char *bounce; /* the sender's bounce buffers, NULL: ask Go */
 	uint32_t bounce_count;
 	uint32_t bounce_stride;
@@ -176,7 +183,7 @@ struct weft_hot_source {
 	uint32_t context;
 	uint32_t id; /* by which matching knows the sender */
 	uint32_t pad0;
-	struct weft_hot_peer *back; /* where answers to such a context go, NULL: ask Go */
+	struct weft_hot_peer *back; /* where answers to such a context or stranger go, NULL: ask Go */
 	uint8_t pad1[16];
 };
 

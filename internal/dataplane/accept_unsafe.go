@@ -129,11 +129,11 @@ func finish(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
 		q := (*hot.CQ)(pointer(ep.RxCQ))
 		if to := reader(d); to != nil && to.Left != 0 {
 			putWords(to, q.Format, context, kind, d.Length, buf, d.Data, d.Tag)
-			putSource(to, d.Addr-1)
+			putSource(to, hot.AddrOfSender(d.Addr))
 		} else {
 			e := &d.Entry
 			e.Context, e.Flags, e.Len, e.Buf = context, kind, d.Length, buf
-			e.Data, e.Tag, e.Src = d.Data, d.Tag, d.Addr-1
+			e.Data, e.Tag, e.Src = d.Data, d.Tag, hot.AddrOfSender(d.Addr)
 			if completeTo(q, e) {
 				d.Todo |= hot.TodoWakeCQ
 			} else {

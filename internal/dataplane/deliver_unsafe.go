@@ -276,15 +276,15 @@ func (m message) flags() uint8   { return uint8(m.word >> 8) }
 func (m message) head() uint32   { return uint32(uint16(m.word >> 16)) } // bytes
 func (m message) length() uint32 { return uint32(m.word >> 32) }         // bytes of payload
 
-// sender returns the line of a sender and its fi_addr_t plus one, nil if the runtime has not filled the line: then the
-// sender is new, or not in the address vector.
+// sender returns the line of a sender and its address (hot.SenderAddr), nil if the runtime has not filled the line:
+// then the sender is new, or the address vector has changed.
 func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	if owner-1 >= ep.SourceLimit {
 		return nil, 0
 	}
 	src := sourceAt(ep, owner-1)
 	addr := atomic.LoadUint64(&src.Addr)
-	if addr == 0 {
+	if addr == hot.SenderUnknown {
 		return nil, 0
 	}
 	return src, addr
@@ -362,8 +362,8 @@ func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length 
 	return uintptr(d.Bounce) + unsafe.Sizeof(*b)
 }
 
-// setMessage makes the message in a slot the one at hand, as far as its sender's line, its address plus one and the
-// slot say what it is; the rest is the caller's to set.
+// setMessage makes the message in a slot the one at hand, as far as its sender's line, its address (hot.SenderAddr) and
+// the slot say what it is; the rest is the caller's to set.
 func setMessage(d *hot.Delivery, src *hot.Source, owner uint32, addr uint64, m message) {
 	d.ID, d.Number, d.Source, d.Addr, d.Tag, d.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
 }

@@ -106,14 +106,14 @@ func (r *Receiver) deliverUnexpected(
 	return endUnexpected(d, ep, verdict, flags&MessageSync != 0)
 }
 
-// setUnexpected makes an unexpected message of a source, whose address plus one is addr, the one at hand.
+// setUnexpected makes an unexpected message of a source with an address (hot.SenderAddr) the one at hand.
 func setUnexpected(d *hot.Delivery, m *match.Message, flags, source uint32, addr uint64) {
 	d.Flags, d.Source, d.ID, d.Addr, d.Tag = flags, source, m.Source(), addr, m.Tag()
 	d.Length, d.Data, d.Request = m.Len, m.Data, m.Request
 }
 
-// senderOf returns the line of the sender of an unexpected message, its number and its fi_addr_t plus one; nil: it is
-// in no line any more, or the message is of another endpoint.
+// senderOf returns the line of the sender of an unexpected message, its number and its address (hot.SenderAddr); nil:
+// it is in no line any more, or the message is of another endpoint.
 func senderOf(ep *hot.EP, m *match.Message) (src *hot.Source, number uint32, addr uint64) {
 	number = uint32(m.Flags>>UnexpectedSourceShift) & 0xffffff
 	src, addr = sender(ep, number+1)

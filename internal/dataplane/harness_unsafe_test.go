@@ -75,7 +75,7 @@ func newWorld(t testing.TB) *world {
 	base := w.memory(stride * bounceCount)
 	w.bounce = unsafe.Slice((*byte)(base), stride*bounceCount)
 	*source = hot.Source{
-		Addr: senderAddr + 1, ID: senderID, Bounce: uintptr(base), BounceCount: bounceCount,
+		Addr: hot.SenderAddr(senderAddr), ID: senderID, Bounce: uintptr(base), BounceCount: bounceCount,
 		BounceStride: uint32(stride),
 		BounceBytes:  bounceBytes,
 	}

@@ -51,11 +51,11 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m mes
 	if to != 0 {
 		move(to, payload+uintptr(head.Length), uintptr(moved))
 	}
-	keepNote(n, in, &head, owner-1, addr-1, payload, skip)
+	keepNote(n, in, &head, owner-1, hot.AddrOfSender(addr), payload, skip)
 	if n.Keeps == hot.NotesComplete {
 		e := hot.CQE{
 			Flags: noteEvents[head.Op] | fi.RemoteCQData, Len: uint64(head.Length) - uint64(head.Agent),
-			Data: head.Tag, Src: addr - 1,
+			Data: head.Tag, Src: hot.AddrOfSender(addr),
 		}
 		if s.fill(q, &e) {
 			d.Todo |= hot.TodoWakeCQ

@@ -26,9 +26,22 @@ func awaitsDelivery(p *hot.Post, ep *hot.EP) bool {
 	return p.Flags&fi.DeliveryComplete != 0 && (p.Kind&hot.PostInject == 0 || ep.WriteCntr != 0)
 }
 
-// pendingAt is the entry of an endpoint at a place.
-func pendingAt(ep *hot.EP, at uint64) *hot.Pending {
-	return (*hot.Pending)(pointer(ep.Pendings + uintptr(at)*unsafe.Sizeof(hot.Pending{})))
+// pendingAt is the entry at a place of a table.
+func pendingAt(table uintptr, at uint64) *hot.Pending {
+	return (*hot.Pending)(pointer(table + uintptr(at)*unsafe.Sizeof(hot.Pending{})))
+}
+
+// PendingIn returns the operation with an id in a table of count entries, nil: none there waits under that id.
+func PendingIn(table uintptr, count, id uint64) *hot.Pending {
+	at := id & math.MaxUint32
+	if id&hot.PendingID == 0 || at >= count {
+		return nil
+	}
+	f := pendingAt(table, at)
+	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&math.MaxInt32 {
+		return nil
+	}
+	return f
 }
 
 // takePending finds a free entry of a leased stripe and leaves the id of the operation that is to take it in
@@ -41,7 +54,7 @@ func takePending(p *hot.Post, ep *hot.EP, stripe *hot.Stripe) bool {
 			stripe.PendingNext = 0
 		}
 		at := uint64(number)*uint64(ep.PendingCount) + uint64(i)
-		f := pendingAt(ep, at)
+		f := pendingAt(ep.Pendings, at)
 		if atomic.LoadUint32(&f.Busy) != 0 {
 			continue
 		}
@@ -55,7 +68,7 @@ func takePending(p *hot.Post, ep *hot.EP, stripe *hot.Stripe) bool {
 // beginPending takes the entry that takePending has found, for an operation whose slot is claimed. slots are those of
 // the peer's ring, flags those of the completion.
 func beginPending(p *hot.Post, ep *hot.EP, slots uintptr, flags uint64) {
-	f := pendingAt(ep, p.Request&math.MaxUint32)
+	f := pendingAt(ep.Pendings, p.Request&math.MaxUint32)
 	f.Result, f.Bytes, f.Context, f.Dest, f.Ring = uint64(p.Result), p.Len, p.Context, p.Dest, slots
 	f.Flags, f.Completes, f.Arrived = flags, 0, 0
 	var e place
@@ -85,12 +98,8 @@ func await(p *hot.Post, ep *hot.EP, ring *mpsc.Ring, id uint8) {
 
 // pendingOf returns the operation that an answer of the peer with an address is for, nil if there is none.
 func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
-	at := id & math.MaxUint32
-	if id&hot.PendingID == 0 || at >= uint64(ep.PendingCount)*uint64(ep.StripeMask+1) {
-		return nil
-	}
-	f := pendingAt(ep, at)
-	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&math.MaxInt32 || f.Dest != addr {
+	f := PendingIn(ep.Pendings, uint64(ep.PendingCount)*uint64(ep.StripeMask+1), id)
+	if f == nil || f.Dest != addr {
 		return nil
 	}
 	return f

@@ -98,7 +98,7 @@ func (p *poller) word(i, bytes, n int) uint64 {
 func (p *poller) transport() {
 	p.ep.Transport = uintptr(p.memory(int(unsafe.Sizeof(hot.Transport{}))))
 	source := (*hot.TransportSource)(p.memory(int(unsafe.Sizeof(hot.TransportSource{}))))
-	*source = hot.TransportSource{Addr: senderAddr + 1, ID: senderID}
+	*source = hot.TransportSource{Addr: hot.SenderAddr(senderAddr), ID: senderID}
 	p.ep.TransportSources, p.ep.TransportActive = uintptr(unsafe.Pointer(source)), 1
 	p.rx.Attention = hot.AttentionTransports
 }

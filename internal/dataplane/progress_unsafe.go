@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 )
@@ -307,9 +308,11 @@ func takeLease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	if ep.Flags&hot.EPGated != 0 && gateOf(ep).Enter() {
 		p.Gated = 1
 		order.Store32(&rx.Lease, 1)
-		return true
+	} else if !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
+		return false
 	}
-	return atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)
+	race.Acquire(&rx.Lease)
+	return true
 }
 
 // unlease gives the progress lease back.
@@ -322,6 +325,7 @@ func unlease(p *hot.Poll, rx *hot.Rx) {
 // unleaseShared is unlease of a context that several threads use. It leaves the gate that the poll is inside.
 // Release ↔ the compare-and-swap in takeLease.
 func unleaseShared(p *hot.Poll, rx *hot.Rx) {
+	race.Release(&rx.Lease)
 	order.Store32(&rx.Lease, 0)
 	LeaveGate(p)
 }

@@ -54,7 +54,7 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 }
 
 // readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
-// it cannot, or is not. addr is the sender's address plus one.
+// it cannot, or is not. addr is the sender's address (hot.SenderAddr).
 func readable(ep *hot.EP, src *hot.Source, addr uint64) (pid uint32) {
 	peer, slots := ringBack(ep, src, addr)
 	if slots == 0 || revoked(peer) {
@@ -150,27 +150,29 @@ func plainRTS(ep *hot.EP, head *hot.RTSHead) bool {
 }
 
 // back returns the line by which a sender is answered, nil if there is none, or none yet: that of its address, or its
-// own if it is a context of a scalable endpoint. addr is the sender's address plus one.
+// own if it is a context of a scalable endpoint, or not in the address vector. addr is the sender's address
+// (hot.SenderAddr).
 func back(ep *hot.EP, src *hot.Source, addr uint64) (peer *hot.Peer) {
-	if src.Context != 0 {
+	if src.Context != 0 || addr == hot.SenderStranger {
 		return (*hot.Peer)(pointer(src.Back))
 	}
-	_, peer = peerOf(ep, addr-1)
+	_, peer = peerOf(ep, hot.AddrOfSender(addr))
 	return peer
 }
 
 // fullAddr returns the fi_addr_t of a sender, by which operations to it are posted: it names the receive context, if
-// the sender is one of a scalable endpoint. addr is the address of the whole peer plus one.
-func fullAddr(ep *hot.EP, src *hot.Source, addr uint64) uint64 {
+// the sender is one of a scalable endpoint. sender is the address of the whole peer (hot.SenderAddr).
+func fullAddr(ep *hot.EP, src *hot.Source, sender uint64) uint64 {
 	n := atomic.LoadUint32(&ep.Flags) >> hot.EPCtxShift
-	if addr--; src.Context>>(n&31) == 0 {
+	addr := hot.AddrOfSender(sender)
+	if src.Context>>(n&31) == 0 {
 		return addr | uint64(src.Context)<<(64-n)
 	}
 	return addr // a transmit context, to which nothing is posted
 }
 
 // ringBack returns the line by which a message's sender is answered (back) and the slots of its ring, for the ACK; 0:
-// it has none that is known here. addr is the sender's address plus one.
+// it has none that is known here. addr is the sender's address (hot.SenderAddr).
 func ringBack(ep *hot.EP, src *hot.Source, addr uint64) (peer *hot.Peer, slots uintptr) {
 	if peer = back(ep, src, addr); peer != nil {
 		slots = atomic.LoadUintptr(&peer.Slots)

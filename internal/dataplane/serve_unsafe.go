@@ -136,7 +136,7 @@ func serveWrite(
 	d.Request = request
 	e := hot.CQE{
 		Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: atomic.LoadUint64(&words[4]),
-		Data: atomic.LoadUint64(&words[3]), Src: addr - 1,
+		Data: atomic.LoadUint64(&words[3]), Src: hot.AddrOfSender(addr),
 	}
 	if s.fill(q, &e) {
 		d.Todo |= hot.TodoWakeCQ

@@ -97,7 +97,7 @@ func acceptTransport(d *hot.Delivery, m *hot.TransportMessage) uintptr {
 	}
 	src := (*hot.TransportSource)(pointer(ep.TransportSources + uintptr(m.Source)*unsafe.Sizeof(hot.TransportSource{})))
 	addr := atomic.LoadUint64(&src.Addr)
-	if addr == 0 {
+	if addr == hot.SenderUnknown {
 		return hot.DeliveryGo
 	}
 	d.ID, d.Number, d.Source, d.Addr, d.Flags, d.Data = src.ID, src.Context, src.Source, addr, 0, 0

@@ -101,7 +101,7 @@ type Delivery struct {
 	Number  uint32 // which of the sender's interfaces
 	Flags   uint32 // Message*
 	Peer    uint32 // with DeliveryWakePeer: number of the peer
-	Addr    uint64 // of the sender, plus one; 0: it is not in the address vector
+	Addr    uint64 // of the sender: SenderAddr
 	Tag     uint64
 	Data    uint64
 	Length  uint64 // bytes of payload

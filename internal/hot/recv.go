@@ -80,14 +80,29 @@ type Rx struct {
 	_         [32]byte
 }
 
+// What the receiver knows of the address of a sender, in [Source].Addr, [TransportSource].Addr and [Delivery].Addr:
+// an fi_addr_t by [SenderAddr], or one of these.
+const (
+	SenderUnknown  = 0 // ask Go
+	SenderStranger = 1 // it is not in the address vector: SenderAddr of FI_ADDR_NOTAVAIL
+
+	senderFirst = 2 // of the address 0
+)
+
+// SenderAddr is what stands for a sender whose address is addr.
+func SenderAddr(addr uint64) uint64 { return addr + senderFirst }
+
+// AddrOfSender is the address for which s stands, FI_ADDR_NOTAVAIL of a stranger.
+func AddrOfSender(s uint64) uint64 { return s - senderFirst }
+
 // Source is a sender, by its attach index, as the receiver sees it: what is needed to deliver its messages without
-// the provider. Written and read under the progress lease, except that Addr is zeroed by the thread that removes the
-// address from the address vector.
+// the provider. Written and read under the progress lease, except that Addr is zeroed by a thread that changes the
+// address vector, or makes a link: of the address that is removed, and of strangers, which may have one now.
 //
 //weft:name weft_hot_source
 type Source struct {
 	_            structs.HostLayout
-	Addr         uint64  `c:"_Atomic"`         // fi_addr_t plus one, 0: ask Go
+	Addr         uint64  `c:"_Atomic"`         // SenderAddr, Sender*
 	Bounce       uintptr `c:"unsigned char *"` // the sender's bounce buffers, NULL: ask Go
 	BounceCount  uint32
 	BounceStride uint32
@@ -95,7 +110,7 @@ type Source struct {
 	Context      uint32 // not 0: number of the sender's context of a scalable endpoint, to which addr does not lead
 	ID           uint32 // by which matching knows the sender
 	_            uint32
-	Back         uintptr `c:"struct weft_hot_peer *"` // where answers to such a context go, NULL: ask Go
+	Back         uintptr `c:"struct weft_hot_peer *"` // where answers to such a context or stranger go, NULL: ask Go
 	_            [16]byte
 }
 

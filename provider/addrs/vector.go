@@ -48,8 +48,9 @@ type Vector struct {
 	file    *file  // nil: private; immutable
 	limit   uint64 // immutable
 	removed func(i uint64, n names.Name)
-	// generation is added to by the holder of the lock after each change, and loaded by any thread before it
-	// finds something; sequentially consistent. If it is unchanged afterwards, what was found still holds.
+	// generation is added to by the holder of the lock after each change, for a removal before removed is called as
+	// well, and loaded by any thread before it finds something; sequentially consistent. If it is unchanged afterwards,
+	// what was found still holds.
 	generation atomic.Uint64
 }
 
@@ -224,7 +225,8 @@ func (v *Vector) put(i uint64, n packed) {
 }
 
 // take removes a set index from the private tables. The caller has the lock, and changes the generation before it gives
-// the lock back.
+// the lock back. So does take before it calls removed, which drops what was found: what is found at the generation
+// after that is of the tables without the name.
 func (v *Vector) take(i uint64) {
 	n, named := v.table.load(i)
 	if named {
@@ -232,6 +234,7 @@ func (v *Vector) take(i uint64) {
 	}
 	v.table.clear(i)
 	if named && v.removed != nil {
+		v.generation.Add(1)
 		v.removed(i, n.unpack())
 	}
 }

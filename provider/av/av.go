@@ -241,7 +241,7 @@ func (a *AV) Find(n names.Name) fi.Addr {
 func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 
 // Subscribe has f called for each address that is removed, after Name ceased
-// to find it and before its index is used again. The call is made under the
+// to find it and Generation has changed, and before its index is used again. The call is made under the
 // address vector's lock: f must not call the address vector, nor wait for
 // any thread that may. After cancel has returned f is not called again.
 func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
@@ -255,9 +255,9 @@ func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
 	}
 }
 
-// OnInsert has f called after each call of Insert, InsertNames, InsertSvc and InsertSym that has inserted an address,
-// by the same thread, which has no lock of the address vector but that for such calls: f must not call OnInsert nor
-// cancel. After cancel has returned f is not called again.
+// OnInsert has f called after each call that has inserted an address, by the same thread, which has no lock of the
+// address vector but that for such calls: f must not call OnInsert nor cancel. After cancel has returned f is not
+// called again.
 func (a *AV) OnInsert(f func()) (cancel func()) {
 	a.calling.Lock()
 	defer a.calling.Unlock()
@@ -374,8 +374,11 @@ func (a *AV) Add(n names.Name) error {
 	if err != nil {
 		return err
 	}
-	defer done()
 	_, err = a.addrs.Insert(n)
+	done()
+	if err == nil {
+		a.inserted(1)
+	}
 	return err
 }
 
@@ -392,11 +395,16 @@ func (a *AV) Know(n names.Name) (fi.Addr, error) {
 	if err != nil {
 		return fi.AddrNotAvail, err
 	}
-	defer done()
 	if i, ok := a.addrs.FindLocked(n); ok { // another thread was faster
+		done()
 		return fi.Addr(i), nil
 	}
-	return a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)
+	addr, err := a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)
+	done()
+	if err == nil {
+		a.inserted(1)
+	}
+	return addr, err
 }
 
 // refuse logs why a call fails and returns the errno with that.

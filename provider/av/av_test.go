@@ -59,6 +59,30 @@ func TestInsertRemove(t *testing.T) {
 	}
 }
 
+// TestSubscribe: a subscriber is called when an address is not found any more and the generation has changed, so that
+// what is found later at that generation is not of before.
+func TestSubscribe(t *testing.T) {
+	a := open(t, fi.AVAttr{}, 0)
+	in := Insertion{Addrs: make([]fi.Addr, 2)}
+	list := []string{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.2:1"}
+	if _, err := a.InsertNames(list, &in); err != nil {
+		t.Fatal(err)
+	}
+	seen, calls := a.Generation(), 0
+	cancel := a.Subscribe(func(removed fi.Addr) {
+		now := a.GenerationWord().Load()
+		if _, found := a.Name(removed); found || removed != in.Addrs[calls] || now == seen {
+			t.Errorf("address %d is removed: found %v, generation %d after %d", removed, found, now, seen)
+		}
+		seen = now
+		calls++
+	})
+	if err := a.Remove(in.Addrs, 0); err != nil || calls != 2 {
+		t.Errorf("removal: %v, %d calls", err, calls)
+	}
+	cancel()
+}
+
 // TestOnInsert: a listener is called once for each call that inserts, without the lock, before an event reports the
 // insertion if one does, and not after it was taken away.
 func TestOnInsert(t *testing.T) {

@@ -103,6 +103,11 @@ static void notify(struct node *n, struct node *to, uint64_t tag)
 	wait_ctx(to, to->rxcq, in);
 }
 
+static uint64_t kept(struct node *n)
+{
+	return node_counter(n, "rx_unexpected");
+}
+
 /* Another endpoint, which knows the first and is not known to it. */
 static void open_stranger(struct node *n)
 {
@@ -119,6 +124,79 @@ static void close_other(struct node *n)
 static void stranger(struct node *n, uint64_t i)
 {
 	notify(&other, n, i);
+}
+
+/* One that is kept as unexpected before its receive is posted. */
+static void stranger_unexpected(struct node *n, uint64_t i)
+{
+	uint64_t before = kept(n);
+
+	tsend(&other, out, 8, other.peer[0], i, out);
+	wait_ctx(&other, other.txcq, out);
+	for (int k = 0; k < 100000 && kept(n) == before; k++)
+		progress(n);
+	trecv(n, in, 8, ANY, i, 0, in);
+	wait_ctx(n, n->rxcq, in);
+}
+
+/* One of any length whose sender waits until it is delivered. */
+static void stranger_delivered(struct node *n, uint64_t i)
+{
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.addr = other.peer[0],
+			.tag = i,
+			.buf = out,
+			.len = cell->len ? cell->len : 8,
+			.flags = FI_DELIVERY_COMPLETE,
+			.ctx = out };
+	uint64_t end = now_ms() + 20000;
+	int got = 0, sent = 0;
+
+	op_split(&o, out, o.len, 1, false);
+	trecv(n, in, sizeof(in), ANY, i, 0, in);
+	post_send(&other, &o);
+	while (!got || !sent) {
+		struct fi_cq_tagged_entry e;
+
+		CHECK(now_ms() < end);
+		if (fi_cq_read(n->rxcq, &e, 1) == 1)
+			got = e.op_context == in;
+		if (fi_cq_read(other.txcq, &e, 1) == 1)
+			sent = e.op_context == out;
+	}
+}
+
+/* One that FI_SOURCE_ERR reports with its sender's name. */
+static void stranger_reported(struct node *n, uint64_t i)
+{
+	trecv(n, in, 8, ANY, i, 0, in);
+	tsend(&other, out, 8, other.peer[0], i, out);
+	wait_ctx(&other, other.txcq, out);
+	wait_err(n, n->rxcq, FI_EADDRNOTAVAIL);
+}
+
+/* The sender is inserted before one message and removed before the next. */
+static void acquainted(struct node *n, uint64_t i)
+{
+	fi_addr_t known = FI_ADDR_NOTAVAIL, src;
+	struct fi_cq_tagged_entry e;
+
+	for (int k = 0; k < 2; k++) {
+		ssize_t rc;
+
+		trecv(n, in, 8, ANY, i, 0, in);
+		tsend(&other, out, 8, other.peer[0], i, out);
+		wait_ctx(&other, other.txcq, out);
+		while ((rc = fi_cq_readfrom(n->rxcq, &e, 1, &src)) == -FI_EAGAIN)
+			;
+		CHECK_RC(rc, 1);
+		CHECKF(src == known, "from %#llx, not %#llx", (unsigned long long)src, (unsigned long long)known);
+		if (k == 0)
+			known = node_insert(n, &other);
+		else
+			CHECK_RC(fi_av_remove(n->av, &known, 1, 0), 0);
+	}
 }
 
 /* The address vector has a name, by which other processes open it. */
@@ -180,11 +258,6 @@ static void directed_changed(struct node *n, uint64_t i)
 	wait_ctx(n, n->txcq, out);
 	wait_ctx(n, n->rxcq, in);
 	CHECK_RC(fi_av_remove(n->av, &addr, 1, 0), 0);
-}
-
-static uint64_t kept(struct node *n)
-{
-	return node_counter(n, "rx_unexpected");
 }
 
 /* A message without a receive, that has arrived. */
@@ -354,6 +427,10 @@ static void shared_other(struct node *n, uint64_t i)
 	{ \
 		.caps = FI_MSG | FI_TAGGED | FI_SOURCE \
 	}
+#define SOURCE_ERR \
+	{ \
+		.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_SOURCE_ERR \
+	}
 #define DIRECTED \
 	{ \
 		.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV \
@@ -375,9 +452,33 @@ static const struct cell cells[] = {
 	{ .name = "sread_timeout", sread_timeout, 2, 2, WAITS },
 	{ .name = "cntr_reached", cntr_reached, 0, 0, { .counters = true } },
 	{ .name = "cntr_sleep", cntr_sleep, 1, 1, { .counters = true } },
-	{ .name = "stranger", stranger, 1, 1, .open = open_stranger, .close = close_other },
-	{ .name = "stranger_source", stranger, 1, 1, SOURCE, .open = open_stranger, .close = close_other },
-	{ .name = "stranger_directed", stranger, 1, 1, DIRECTED, .open = open_stranger, .close = close_other },
+	{ .name = "stranger", stranger, 0, 0, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_source", stranger, 0, 0, SOURCE, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_directed", stranger, 0, 0, DIRECTED, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_unexpected",
+	  stranger_unexpected,
+	  0,
+	  0,
+	  SOURCE,
+	  .open = open_stranger,
+	  .close = close_other },
+	{ .name = "stranger_delivered", stranger_delivered, 0, 0, SOURCE, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_long",
+	  stranger_delivered,
+	  0,
+	  0,
+	  SOURCE,
+	  .open = open_stranger,
+	  .close = close_other,
+	  .len = LONG },
+	{ .name = "stranger_reported",
+	  stranger_reported,
+	  2,
+	  2,
+	  SOURCE_ERR,
+	  .open = open_stranger,
+	  .close = close_other },
+	{ .name = "acquainted", acquainted, 2, 2, SOURCE, .open = open_stranger, .close = close_other },
 	{ .name = "directed_changed", directed_changed, 1, 1, DIRECTED, .open = open_stranger, .close = close_other },
 	{ .name = "senders", from_each, 0, 0, SOURCE, .open = open_senders, .close = close_senders },
 	{ .name = "auto", to_self, 0, 1, { .data = FI_PROGRESS_AUTO } },

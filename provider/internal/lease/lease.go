@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // Guarded is state of type T behind a lease. The zero Guarded has none: its methods return nil.
@@ -33,7 +34,7 @@ func (g *Guarded[T]) Take() *T {
 		if !atomic.CompareAndSwapUint32(g.word, 0, 1) {
 			return nil
 		}
-		taken(g.state)
+		race.Acquire(g.word)
 	}
 	return g.state
 }
@@ -51,7 +52,7 @@ func (g *Guarded[T]) Wait() *T {
 // Give gives the lease that Take or Wait has taken. The caller uses the state no more. Release; pairs with Take.
 func (g *Guarded[T]) Give() {
 	if g.word != nil {
-		given(g.state)
+		race.Release(g.word)
 		order.Store32(g.word, 0)
 	}
 }

@@ -27,7 +27,7 @@ type Leased struct {
 	sources [][]Sender // by transport, by the interface's hw.Source
 	paths   [][]*Path  // to the sources, likewise, that are not a link's path; nil: none
 	back    []*Link    // by identity, the last that was used
-	// lines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
+	// lines lead back to senders that are contexts of scalable endpoints or strangers, by hw.Source; of length 0 before
 	// the first. Filled under the link's mutex, under which Slots is zeroed.
 	lines mem.Array[hot.Peer]
 }
@@ -140,8 +140,9 @@ func (h *Leased) HasLine(src uint32, source *hot.Source) bool {
 	return source.Back != 0 && atomic.LoadUintptr(&h.lines.At(src).Slots) != 0
 }
 
-// FillLine connects to a sender that is a context of a scalable endpoint by the link l, and has the data plane answer
-// it: no address of the address vector need lead to it, so it has a line of its own. There are limit sources at most.
+// FillLine connects to a sender that is a context of a scalable endpoint or a stranger by the link l, and has the data
+// plane answer it: no address of the address vector need lead to it, so it has a line of its own. There are limit
+// sources at most.
 func (h *Leased) FillLine(l *Link, src uint32, source *hot.Source, limit int) {
 	p, err := h.links.Connect(l)
 	if err != nil || p.Via.Number != 0 {

@@ -35,6 +35,8 @@ type Host interface {
 	Connected(*rma.Path)
 	// Here reports whether a name is one of this host.
 	Here(names.Name) bool
+	// Made says that a link was made, which names a peer.
+	Made()
 	// Line is where the data plane counts for the peer of a link that gets a number. The table of links is locked.
 	Line(number uint32) *dataplane.Link
 }
@@ -135,7 +137,12 @@ func (s *Links) Find(a peers.Address) *Link { return s.table.Find(a) }
 
 // Hold returns the link to a peer's interface, making it if need be, and holds it for the caller, which releases it.
 func (s *Links) Hold(a peers.Address) *Link {
-	return s.table.Hold(a, func(number uint32) *Link { return newLink(number, a, s.host.Line(number)) })
+	made := s.table.Made()
+	l := s.table.Hold(a, func(number uint32) *Link { return newLink(number, a, s.host.Line(number)) })
+	if s.table.Made() != made {
+		s.host.Made()
+	}
+	return l
 }
 
 // Line returns the line of an address, nil if there is no memory for it yet.

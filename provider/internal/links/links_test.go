@@ -74,7 +74,7 @@ const ring = 64
 // host is an endpoint of which a test says what it knows.
 type host struct {
 	disconnected, closed, here bool
-	sought, connected          int
+	sought, connected, made    int
 }
 
 func (h *host) Disconnected() bool        { return h.disconnected }
@@ -82,6 +82,7 @@ func (h *host) Closed() bool              { return h.closed }
 func (h *host) SeekEnds()                 { h.sought++ }
 func (h *host) Connected(*rma.Path)       { h.connected++ }
 func (h *host) Here(names.Name) bool      { return h.here }
+func (h *host) Made()                     { h.made++ }
 func (*host) Line(uint32) *dataplane.Link { return new(dataplane.Link) }
 func nameOf(host byte, port uint16) names.Name {
 	return names.New(netip.AddrFrom4([4]byte{10, 0, 0, host}), port)
@@ -376,5 +377,17 @@ func TestSweep(t *testing.T) {
 	}
 	if again := b.h.Back(Sender{ID: 2}, address); again == gone {
 		t.Error("a link that is removed is used again")
+	}
+}
+
+// TestMade counts what the endpoint hears of links that are made, and of those that are there.
+func TestMade(t *testing.T) {
+	b := newBench(t, 1)
+	before := b.host.made
+	for range 2 {
+		b.Hold(peers.Address{Name: nameOf(3, 9)}).Release()
+	}
+	if n := b.host.made - before; n != 1 {
+		t.Errorf("%d links were made, not 1", n)
 	}
 }

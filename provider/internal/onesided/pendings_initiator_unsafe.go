@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
@@ -88,12 +89,11 @@ func (a *Answers) Init(ep AnswersHost, all *Pendings) { a.ep, a.all = ep, all }
 
 // find returns the operation that an answer is for, nil if its sender may not answer it.
 func (a *Answers) find(src hw.Source, id uint64) *hot.Pending {
-	at := uint32(id)
-	if uint64(at) >= uint64(a.all.table.Len()) {
+	if a.all.table.Len() == 0 {
 		return nil
 	}
-	f := a.all.table.At(at)
-	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&(1<<31-1) {
+	f := dataplane.PendingIn(uintptr(unsafe.Pointer(a.all.table.At(0))), uint64(a.all.table.Len()), id)
+	if f == nil {
 		return nil
 	}
 	if l, ok := a.ep.LinkTo(fi.Addr(f.Dest), f.Ring); !ok || !a.ep.Owns(src, l) {

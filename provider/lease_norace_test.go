@@ -1,6 +1,0 @@
-//go:build !race
-
-package provider
-
-func leaseTaken(*leasedRx) {}
-func leaseGiven(*leasedRx) {}
