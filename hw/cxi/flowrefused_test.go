@@ -161,8 +161,8 @@ func (f *refusing) settled(refused bool) {
 		x := &f.b.i.match.rx
 		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
 			x.flow.again == [flowCommands]bool{} {
-			if from := x.flow.refusedFrom; !from.IsZero() {
-				f.t.Errorf("commands count as refused since %v", from)
+			if at := x.flow.refusedAt; !at.IsZero() {
+				f.t.Errorf("commands count as refused, at %v", at)
 			}
 			return
 		}
@@ -301,7 +301,8 @@ func TestFlowStopsItself(t *testing.T) {
 }
 
 // TestFlowRefusedForever: the NIC refuses each command of a receiver that has stopped. After a while its receives end
-// with an error, as those do that are posted then, which is said once; its peers and what is opened instead work.
+// with an error, which a sleeping thread is woken for, as those do that are posted then, which is said once; its peers
+// and what is opened instead work.
 func TestFlowRefusedForever(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		if said := alone(t, "fabric=-1"); strings.Count(said, errRefused.Error()) != 1 {
@@ -317,11 +318,19 @@ func TestFlowRefusedForever(t *testing.T) {
 	if f.a.m.(hw.MatchCounter).MatchStats().Dropped == 0 {
 		t.Fatal("the NIC has not stopped")
 	}
-	for end := time.Now().Add(20 * time.Second); f.other > 0; {
+	if err := f.b.i.EnableWait(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); !f.b.i.match.rx.down.Load(); {
 		f.refuse(1, func() { f.poll() })
 		if time.Now().After(end) {
 			t.Fatalf("state %d", f.b.i.match.rx.flow.state())
 		}
+	}
+	for f.other > 0 {
+		f.b.arm()
+		f.b.woken()
+		f.b.i.Progress(1)
 	}
 	if f.failed != 1 || f.again == 0 || len(f.got) != 0 {
 		t.Errorf("%d receives have failed, %d commands were to be posted again, %v have come", f.failed, f.again, f.got)
@@ -337,6 +346,30 @@ func TestFlowRefusedForever(t *testing.T) {
 	}
 	works(t, other, newMatching(t, MatchConfig{}, 4096))
 	works(t, f.b, other)
+}
+
+// TestFlowRefusedPaused: the NIC refuses a command of a receiver that has stopped, and once more after the application
+// has not polled for longer than commands may be refused: the receiver goes on.
+func TestFlowRefusedPaused(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	c := MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8, refusedFor: 50 * time.Millisecond}
+	f := newRefusing(t, c, map[refusal]int{})
+	f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
+	w := &f.b.i.match.rx.flow
+	for n := range uint64(2) {
+		for end := time.Now().Add(20 * time.Second); w.counts.refused.Load() <= n; {
+			f.refuse(1, func() { f.poll() })
+			if time.Now().After(end) {
+				t.Fatalf("%d commands are refused, state %d", n, w.state())
+			}
+		}
+		time.Sleep(2 * c.refusedFor)
+	}
+	f.drain()
+	f.settled(true)
 }
 
 // TestFlowFailedCall: of the calls of the driver that a receiver without room makes, to learn what the NIC keeps and to

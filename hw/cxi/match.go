@@ -243,6 +243,7 @@ func (m *matcher) progress(limit int) int {
 	n := m.progressTx()
 	n += m.rx.progress(limit - n)
 	m.overran()
+	m.rx.flow.refusedAll()
 	return n
 }
 

@@ -124,7 +124,7 @@ func (t *matchTx) endDoubtful() {
 // overran takes the list away.
 func (x *matchRx) overran() { x.fail(errOverrun(whatReceives)) }
 
-// fail takes the list away, for a reason with which receives and searches end. Lease.
+// fail takes the list away, for a reason with which receives and searches end. Lease, behind rx.progress.
 func (x *matchRx) fail(err error) {
 	if x.down.Load() {
 		return
