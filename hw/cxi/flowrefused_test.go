@@ -301,8 +301,8 @@ func TestFlowStopsItself(t *testing.T) {
 }
 
 // TestFlowRefusedForever: the NIC refuses each command of a receiver that has stopped. After a while its receives end
-// with an error, which a sleeping thread is woken for, as those do that are posted then, which is said once; its peers
-// and what is opened instead work.
+// with an error, which a sleeping thread is woken for, as those do that are posted then, which is said once; the sends
+// of its peers end, and these and what is opened instead work.
 func TestFlowRefusedForever(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		if said := alone(t, "fabric=-1"); strings.Count(said, errRefused.Error()) != 1 {
@@ -312,12 +312,14 @@ func TestFlowRefusedForever(t *testing.T) {
 	}
 	c := MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8, refusedFor: 50 * time.Millisecond}
 	f := newRefusing(t, c, map[refusal]int{})
+	late := newMatching(t, MatchConfig{}, 8) // learns of its drops when the receiver has ended
 	f.other++
 	f.b.post(hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 2, Local: f.b.at(0, 8), Context: refusedOther})
 	f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
 	if f.a.m.(hw.MatchCounter).MatchStats().Dropped == 0 {
 		t.Fatal("the NIC has not stopped")
 	}
+	late.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
 	if err := f.b.i.EnableWait(); err != nil {
 		t.Fatal(err)
 	}
@@ -332,6 +334,7 @@ func TestFlowRefusedForever(t *testing.T) {
 		f.b.woken()
 		f.b.i.Progress(1)
 	}
+	f.refusedPeers(late)
 	if f.failed != 1 || f.again == 0 || len(f.got) != 0 {
 		t.Errorf("%d receives have failed, %d commands were to be posted again, %v have come", f.failed, f.again, f.got)
 	}
@@ -339,13 +342,36 @@ func TestFlowRefusedForever(t *testing.T) {
 	if !errors.Is(err, unix.EIO) {
 		t.Errorf("a receive is posted: %v", err)
 	}
-	f.a.m.OnMatch(func(*hw.MatchEvent) {}) // sends that were dropped end with their endpoint
 	other := newMatching(t, MatchConfig{}, 4096)
-	for _, x := range []*matching{other, f.b} {
-		x.m.OnMatch(func(e *hw.MatchEvent) { x.events = append(x.events, *e) })
-	}
+	f.b.m.OnMatch(func(e *hw.MatchEvent) { f.b.events = append(f.b.events, *e) })
 	works(t, other, newMatching(t, MatchConfig{}, 4096))
 	works(t, f.b, other)
+}
+
+// refusedPeers has sends end whose receiver has ended: those that it has dropped, and one that is posted then.
+func (f *refusing) refusedPeers(late *matching) {
+	f.t.Helper()
+	f.a.m.OnMatch(func(e *hw.MatchEvent) { f.a.events = append(f.a.events, *e) })
+	for range 2 {
+		for _, x := range []*matching{f.a, late} {
+			for end := time.Now().Add(10 * time.Second); x.i.match.txOf(f.b.self).inFlight() > 0; x.i.Progress(8) {
+				f.b.i.Progress(8)
+				if time.Now().After(end) {
+					f.t.Fatalf("sends do not end: %+v", x.events)
+				}
+			}
+			if len(x.events) == 0 {
+				f.t.Error("no send ends")
+			}
+			for _, e := range x.events {
+				if !errors.Is(e.Err, hw.ErrPeerDead) {
+					f.t.Errorf("%+v", e)
+				}
+			}
+			x.clear()
+			x.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
+		}
+	}
 }
 
 // TestFlowRefusedPaused: the NIC refuses a command of a receiver that has stopped, and once more after the application

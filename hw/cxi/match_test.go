@@ -577,7 +577,11 @@ func (x *matching) arm() {
 func (x *matching) woken() {
 	x.t.Helper()
 	p := []unix.PollFd{{Fd: int32(x.i.DoorbellFD()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(p, 10000); n != 1 {
+	n, err := unix.Poll(p, 10000)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(p, 10000)
+	}
+	if n != 1 {
 		x.t.Fatalf("nothing wakes it: %d, %v", n, err)
 	}
 	x.i.Disarm()

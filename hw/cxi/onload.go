@@ -422,8 +422,13 @@ func (f *flow) onloaded() {
 	f.enable()
 }
 
-// enable has the NIC take messages again, if it has dropped as many as senders have reported.
+// enable has the NIC take messages again, if it has dropped as many as senders have reported. Where the list is gone,
+// they send what was dropped at once: that is refused, and ends.
 func (f *flow) enable() {
+	if f.x.down.Load() {
+		f.x.m.tx.resume(f.core.released())
+		return
+	}
 	drops, ok := f.core.ask()
 	if !ok {
 		return
