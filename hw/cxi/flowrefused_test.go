@@ -446,3 +446,47 @@ func TestFlowFailedCall(t *testing.T) {
 		})
 	}
 }
+
+// TestFlowCallAnswered: the driver fails a call that is to have messages be taken again, and answers the next one that
+// there are drops of which their sender has not said: refusals count from anew.
+func TestFlowCallAnswered(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	f := newRefusing(t, MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 400000, Receives: 8},
+		map[refusal]int{})
+	late := newMatching(t, MatchConfig{}, 8)
+	f.send(30, func() bool { return false })
+	w := &f.b.i.match.rx.flow
+	for end := time.Now().Add(10 * time.Second); w.state() != flowOnload; f.poll() {
+		if time.Now().After(end) {
+			t.Fatalf("state %d", w.state())
+		}
+	}
+	late.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
+	for end := time.Now().Add(10 * time.Second); !late.i.match.tx.events.Waiting(); {
+		if time.Now().After(end) {
+			t.Fatal("no message is dropped")
+		}
+	}
+	file := library(t)
+	err := errors.Join(step.Set(file, "call_rc", int(unix.EBUSY)), step.Set(file, "call_at", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; f.poll() {
+		failed := f.seen[refusal{flowEnable, flowControl}] > 0
+		if failed && w.refusedAt.IsZero() && w.state() == flowControl {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("failed: %v, refused at %v, state %d", failed, w.refusedAt, w.state())
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); !taking(w.state()); late.i.Progress(8) {
+		if f.poll(); time.Now().After(end) {
+			t.Fatalf("state %d", w.state())
+		}
+	}
+}
