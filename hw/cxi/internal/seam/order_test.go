@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// rings reports whether a function rings, each time with a barrier before the doorbell (a store of 8 bytes) and one behind
-// it, and gives the lock back behind these.
+// rings reports whether a function rings, each time with a barrier before the doorbell (a store of 8 bytes) and one
+// behind it, and gives the lock back behind these.
 func rings(text string) bool {
 	const barrier, store, lock = "dmb oshst", "str\tx", "stlr\tw"
 	order := ""
