@@ -167,10 +167,10 @@ func inRange(list []ranged) error {
 
 // pid is the PID to be taken.
 func (c *Config) pid() uint32 {
-	if c.Match == nil || c.Match.PID == 0 {
+	if c.Match == nil || c.Match.PID == nil {
 		return libcxi.AnyPID
 	}
-	return uint32(c.Match.PID)
+	return *c.Match.PID
 }
 
 // depth is Depth as a power of two.

@@ -12,8 +12,12 @@ import (
 // is not: the NIC may have stopped by itself while the command to stop was on its way. Where all are refused for
 // refusedFor, the receiver ends, as where its events have overrun.
 
-// refusedFor is how long commands and calls of flow control are made again while none of them is done.
-const refusedFor = 10 * time.Second
+// refusedFor is how long commands and calls of flow control are made again while none of them is done. Of the time
+// between two refusals refusedGap counts at most, so that an application that does not poll brings the end no nearer.
+const (
+	refusedFor = 10 * time.Second
+	refusedGap = 10 * time.Millisecond
+)
 
 // errRefused says that they were made in vain.
 var errRefused = fmt.Errorf("cxi: the NIC has refused all commands of flow control for a while: %w", unix.EIO)
@@ -44,10 +48,24 @@ func (f *flow) later(c flowCommand) {
 	}
 	now := time.Now()
 	f.again[c], f.againAt = true, now.Add(retryDelay)
-	if f.refusedFrom.IsZero() {
-		f.refusedFrom = now
+	if !f.refusedAt.IsZero() {
+		f.refusedTime += min(now.Sub(f.refusedAt), refusedGap)
 	}
-	f.endless = now.Sub(f.refusedFrom) > f.x.m.cfg.refusedFor
+	f.refusedAt = now
+}
+
+// done takes in that a command was done, or a call answered.
+func (f *flow) done() { f.refusedAt, f.refusedTime = time.Time{}, 0 }
+
+// refusedAll ends a receiver whose commands are refused for too long. Lease.
+func (f *flow) refusedAll() {
+	x := f.x
+	if f.refusedTime <= x.m.cfg.refusedFor {
+		return
+	}
+	f.done()
+	x.m.i.cfg.Logf("cxi %s: %v", x.m.i.d.dev.Name, errRefused)
+	x.fail(errRefused)
 }
 
 // postAgain posts commands that were refused, or for which there was no room, if they are for what goes on still.

@@ -31,11 +31,12 @@ type refusing struct {
 	sent     int
 	lost     []uint64 // messages whose own command was refused
 	got      []uint64
-	ended    int // sends
-	receives int // that are posted
-	failed   int // of these
-	other    int // receives of messages that are not sent
-	again    int // times that a command of flow control was to be posted again
+	ended    int  // sends
+	receives int  // that are posted
+	failed   int  // of these
+	other    int  // receives of messages that are not sent
+	again    int  // times that a command of flow control was to be posted again
+	silent   bool // the sender does not poll
 }
 
 const (
@@ -104,7 +105,9 @@ func (f *refusing) short() {
 
 // poll has both make progress, and notes what commands of flow control are refused.
 func (f *refusing) poll() {
-	f.a.i.Progress(8)
+	if !f.silent {
+		f.a.i.Progress(8)
+	}
 	f.b.i.Progress(1)
 	w := &f.b.i.match.rx.flow
 	for c := range w.again {
@@ -161,8 +164,8 @@ func (f *refusing) settled(refused bool) {
 		x := &f.b.i.match.rx
 		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
 			x.flow.again == [flowCommands]bool{} {
-			if from := x.flow.refusedFrom; !from.IsZero() {
-				f.t.Errorf("commands count as refused since %v", from)
+			if at := x.flow.refusedAt; !at.IsZero() {
+				f.t.Errorf("commands count as refused, at %v", at)
 			}
 			return
 		}
@@ -301,8 +304,14 @@ func TestFlowStopsItself(t *testing.T) {
 }
 
 // TestFlowRefusedForever: the NIC refuses each command of a receiver that has stopped. After a while its receives end
-// with an error, as those do that are posted then, which is said once; its peers and what is opened instead work.
+// with an error, which a sleeping thread is woken for, as those do that are posted then, which is said once; the sends
+// of its peers end, whether these have said what was dropped or not, and they and what is opened instead work.
 func TestFlowRefusedForever(t *testing.T) {
+	t.Run("senders that poll", func(t *testing.T) { refusedForever(t, false) })
+	t.Run("senders that do not", func(t *testing.T) { refusedForever(t, true) })
+}
+
+func refusedForever(t *testing.T, silent bool) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		if said := alone(t, "fabric=-1"); strings.Count(said, errRefused.Error()) != 1 {
 			t.Errorf("it is not said once: %s", said)
@@ -311,18 +320,32 @@ func TestFlowRefusedForever(t *testing.T) {
 	}
 	c := MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8, refusedFor: 50 * time.Millisecond}
 	f := newRefusing(t, c, map[refusal]int{})
+	late := newMatching(t, MatchConfig{}, 8) // learns of its drops when the receiver has ended
 	f.other++
 	f.b.post(hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 2, Local: f.b.at(0, 8), Context: refusedOther})
-	f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
-	if f.a.m.(hw.MatchCounter).MatchStats().Dropped == 0 {
-		t.Fatal("the NIC has not stopped")
+	if f.silent = silent; silent {
+		for range 30 {
+			f.a.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Local: f.a.at(0, refusedLength)})
+		}
+	} else {
+		f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
 	}
-	for end := time.Now().Add(20 * time.Second); f.other > 0; {
+	late.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
+	if err := f.b.i.EnableWait(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); !f.b.i.match.rx.down.Load(); {
 		f.refuse(1, func() { f.poll() })
 		if time.Now().After(end) {
 			t.Fatalf("state %d", f.b.i.match.rx.flow.state())
 		}
 	}
+	for f.other > 0 {
+		f.b.arm()
+		f.b.woken()
+		f.b.i.Progress(1)
+	}
+	f.refusedPeers(late)
 	if f.failed != 1 || f.again == 0 || len(f.got) != 0 {
 		t.Errorf("%d receives have failed, %d commands were to be posted again, %v have come", f.failed, f.again, f.got)
 	}
@@ -330,13 +353,60 @@ func TestFlowRefusedForever(t *testing.T) {
 	if !errors.Is(err, unix.EIO) {
 		t.Errorf("a receive is posted: %v", err)
 	}
-	f.a.m.OnMatch(func(*hw.MatchEvent) {}) // sends that were dropped end with their endpoint
 	other := newMatching(t, MatchConfig{}, 4096)
-	for _, x := range []*matching{other, f.b} {
-		x.m.OnMatch(func(e *hw.MatchEvent) { x.events = append(x.events, *e) })
-	}
+	f.b.m.OnMatch(func(e *hw.MatchEvent) { f.b.events = append(f.b.events, *e) })
 	works(t, other, newMatching(t, MatchConfig{}, 4096))
 	works(t, f.b, other)
+}
+
+// refusedPeers has sends end whose receiver has ended: those that it has dropped, and one that is posted then.
+func (f *refusing) refusedPeers(late *matching) {
+	f.t.Helper()
+	f.a.m.OnMatch(func(e *hw.MatchEvent) { f.a.events = append(f.a.events, *e) })
+	for range 2 {
+		for _, x := range []*matching{f.a, late} {
+			for end := time.Now().Add(10 * time.Second); x.i.match.txOf(f.b.self).inFlight() > 0; x.i.Progress(8) {
+				f.b.i.Progress(8)
+				if time.Now().After(end) {
+					f.t.Fatalf("sends do not end: %+v", x.events)
+				}
+			}
+			if len(x.events) == 0 {
+				f.t.Error("no send ends")
+			}
+			for _, e := range x.events {
+				if !errors.Is(e.Err, hw.ErrPeerDead) && !(f.silent && e.Err == nil) { // one that had come before
+					f.t.Errorf("%+v", e)
+				}
+			}
+			x.clear()
+			x.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
+		}
+	}
+}
+
+// TestFlowRefusedPaused: the NIC refuses a command of a receiver that has stopped, and once more after the application
+// has not polled for longer than commands may be refused: the receiver goes on.
+func TestFlowRefusedPaused(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	c := MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8, refusedFor: 50 * time.Millisecond}
+	f := newRefusing(t, c, map[refusal]int{})
+	f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
+	w := &f.b.i.match.rx.flow
+	for n := range uint64(2) {
+		for end := time.Now().Add(20 * time.Second); w.counts.refused.Load() <= n; {
+			f.refuse(1, func() { f.poll() })
+			if time.Now().After(end) {
+				t.Fatalf("%d commands are refused, state %d", n, w.state())
+			}
+		}
+		time.Sleep(2 * c.refusedFor)
+	}
+	f.drain()
+	f.settled(true)
 }
 
 // TestFlowFailedCall: of the calls of the driver that a receiver without room makes, to learn what the NIC keeps and to
@@ -385,5 +455,49 @@ func TestFlowFailedCall(t *testing.T) {
 				t.Errorf("the call has not failed: %v", f.seen)
 			}
 		})
+	}
+}
+
+// TestFlowCallAnswered: the driver fails a call that is to have messages be taken again, and answers the next one that
+// there are drops of which their sender has not said: refusals count from anew.
+func TestFlowCallAnswered(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	f := newRefusing(t, MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 400000, Receives: 8},
+		map[refusal]int{})
+	late := newMatching(t, MatchConfig{}, 8)
+	f.send(30, func() bool { return false })
+	w := &f.b.i.match.rx.flow
+	for end := time.Now().Add(10 * time.Second); w.state() != flowOnload; f.poll() {
+		if time.Now().After(end) {
+			t.Fatalf("state %d", w.state())
+		}
+	}
+	late.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Inject: []byte{1}})
+	for end := time.Now().Add(10 * time.Second); !late.i.match.tx.events.Waiting(); {
+		if time.Now().After(end) {
+			t.Fatal("no message is dropped")
+		}
+	}
+	file := library(t)
+	err := errors.Join(step.Set(file, "call_rc", int(unix.EBUSY)), step.Set(file, "call_at", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; f.poll() {
+		failed := f.seen[refusal{flowEnable, flowControl}] > 0
+		if failed && w.refusedAt.IsZero() && w.state() == flowControl {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("failed: %v, refused at %v, state %d", failed, w.refusedAt, w.state())
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); !taking(w.state()); late.i.Progress(8) {
+		if f.poll(); time.Now().After(end) {
+			t.Fatalf("state %d", w.state())
+		}
 	}
 }

@@ -153,6 +153,12 @@ func (c *flowCore) resumed() []hw.MatchAddress {
 	return all
 }
 
+// released takes in that the list is gone, and returns the senders that have notified.
+func (c *flowCore) released() (all []hw.MatchAddress) {
+	all, c.notified = c.notified, nil
+	return all
+}
+
 // differs takes in that the NIC has dropped another number of messages, and reports whether senders have notified of
 // more since.
 func (c *flowCore) differs() bool {

@@ -104,17 +104,17 @@ func TestTaken(t *testing.T) {
 		alone(t, "fabric=-1 txqs=2") // one interface has two
 		return
 	}
-	const pid = 77
-	newMatching(t, MatchConfig{PID: pid}, 4096)
+	const pid = uint32(0) // not the default, which is any
+	newMatching(t, MatchConfig{PID: new(pid)}, 4096)
 	for _, c := range []struct {
 		what  string
 		match MatchConfig
 		taken bool
 	}{
-		{"a PID that is taken", MatchConfig{PID: pid}, true},
-		{"one that is taken in the second network", MatchConfig{PID: pid, VNIs: []uint16{10, domain(t).vni}},
+		{"a PID that is taken", MatchConfig{PID: new(pid)}, true},
+		{"one that is taken in the second network", MatchConfig{PID: new(pid), VNIs: []uint16{10, domain(t).vni}},
 			true},
-		{"one that is free", MatchConfig{PID: pid + 1}, false},
+		{"one that is free", MatchConfig{PID: new(pid + 1)}, false},
 		{"any", MatchConfig{}, false},
 	} {
 		i, err := domain(t).Open(Config{Match: &c.match})

@@ -14,8 +14,8 @@ import (
 
 // MatchConfig configures what the NIC matches. The zero value of every field means its default.
 type MatchConfig struct {
-	// PID of the interface, 1 to 510. Default: one that is free.
-	PID int
+	// PID of the interface, 0 to 510. nil: one that is free.
+	PID *uint32
 	// Receives is how many receives and searches may be posted, 1 to 61440, with MatchSoftware to 1048576. Default
 	// 1024.
 	Receives int
@@ -104,13 +104,15 @@ func (c *MatchConfig) check() error {
 	if c.Mode == MatchSoftware {
 		most = maxSoftware
 	}
+	if c.PID != nil && *c.PID >= libcxi.AnyPID {
+		return fmt.Errorf("cxi: PID %d, not 0 to %d: %w", *c.PID, libcxi.AnyPID-1, hw.ErrInvalid)
+	}
 	return inRange([]ranged{
 		{"as a mode", int(c.Mode), 0, int(MatchHybrid)},
 		{"buffers for what software matches", c.Requests, 2, 64},
 		{"bytes of one", c.RequestBytes, 2*c.Eager + 2*nic.MaxHeader, 64 << 20},
 		{"unexpected messages that the NIC keeps", c.Unexpected, 1, 1<<31 - 1},
 		{"transmit queues", c.Stripes, 1, maxStripes},
-		{"as a PID", c.PID, 0, libcxi.AnyPID - 1},
 		{"receives", c.Receives, 1, most},
 		{"messages in flight", c.Sends, 8, maxSends},
 		{"events of arrivals", c.Events, 64, maxEvents},
@@ -243,6 +245,7 @@ func (m *matcher) progress(limit int) int {
 	n := m.progressTx()
 	n += m.rx.progress(limit - n)
 	m.overran()
+	m.rx.flow.refusedAll()
 	return n
 }
 

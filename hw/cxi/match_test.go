@@ -556,22 +556,33 @@ func TestMatchWakeup(t *testing.T) {
 		}
 	}
 	b.receive(hw.MatchReceive{From: a.self, Local: b.at(0, 8)})
-	arm := func(x *matching) {
-		t.Helper()
-		for x.i.Arm(); x.i.Pending(); x.i.Arm() {
-			x.i.Disarm()
-			x.i.Progress(8)
-		}
-	}
-	arm(a)
-	arm(b)
+	a.arm()
+	b.arm()
 	a.send(hw.MatchSend{To: b.self, Inject: []byte{1, 2, 3}})
-	for _, x := range []*matching{a, b} {
-		p := []unix.PollFd{{Fd: int32(x.i.DoorbellFD()), Events: unix.POLLIN}}
-		if n, err := unix.Poll(p, 10000); n != 1 {
-			t.Fatalf("nothing wakes it: %d, %v", n, err)
-		}
-		x.i.Disarm()
-	}
+	a.woken()
+	b.woken()
 	await(a, b, 1, 1)
+}
+
+// arm asks for the doorbell of an interface that has nothing to do.
+func (x *matching) arm() {
+	x.t.Helper()
+	for x.i.Arm(); x.i.Pending(); x.i.Arm() {
+		x.i.Disarm()
+		x.i.Progress(8)
+	}
+}
+
+// woken waits for the doorbell.
+func (x *matching) woken() {
+	x.t.Helper()
+	p := []unix.PollFd{{Fd: int32(x.i.DoorbellFD()), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 10000)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(p, 10000)
+	}
+	if n != 1 {
+		x.t.Fatalf("nothing wakes it: %d, %v", n, err)
+	}
+	x.i.Disarm()
 }

@@ -78,9 +78,9 @@ func (x *matching) peerIn(stripe int, c MatchConfig, size int) *matching {
 		if m.txOf(hw.MatchAddress(at.Word())) != m.txs[stripe] || peerPIDs[at.PID] {
 			continue
 		}
-		c.PID = int(at.PID)
+		c.PID = &at.PID
 		peerPIDs[at.PID] = true
-		x.t.Cleanup(func() { delete(peerPIDs, uint32(c.PID)) })
+		x.t.Cleanup(func() { delete(peerPIDs, *c.PID) })
 		p := newMatching(x.t, c, size)
 		if got := m.txOf(p.self); got != m.txs[stripe] {
 			x.t.Fatalf("peer %#x is in stripe %d, not %d", p.self, got.stripe, stripe)

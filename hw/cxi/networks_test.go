@@ -150,8 +150,8 @@ func TestMatchNetworksRefused(t *testing.T) {
 // TestMatchNetworksApart: what goes to an interface of another virtual network does not arrive: messages end with an
 // error, and so do reads of its memory.
 func TestMatchNetworksApart(t *testing.T) {
-	a := newMatching(t, MatchConfig{VNIs: []uint16{10}, PID: 77}, 4096)
-	b := newMatching(t, MatchConfig{PID: 78}, 4096)
+	a := newMatching(t, MatchConfig{VNIs: []uint16{10}, PID: new(uint32(77))}, 4096)
+	b := newMatching(t, MatchConfig{PID: new(uint32(78))}, 4096)
 	a.expose(5, hw.RemoteRead)
 	a.clear()
 	a.receive(hw.MatchReceive{From: hw.AnyAddress, Local: a.at(0, 8), Context: 4})

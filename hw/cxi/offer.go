@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -28,18 +29,16 @@ func (d *Device) SourceName() []byte {
 }
 
 // ParseSourceName reads what SourceName gives, or a name of which an endpoint on the device is to have the PID, which
-// it returns, 0: any. Errors: hw.ErrInvalid (it names nothing on the device).
-func (d *Device) ParseSourceName(name []byte) (pid int, err error) {
+// it returns, nil: any. Errors: hw.ErrInvalid (it names nothing on the device).
+func (d *Device) ParseSourceName(name []byte) (pid *uint32, err error) {
 	n, ok := proto.ParseName(name, d.PIDBits)
 	switch {
 	case !ok || n.NID != d.NID:
-		return 0, fmt.Errorf("cxi: source name % x is not of %s: %w", name, d.Name, hw.ErrInvalid)
+		return nil, fmt.Errorf("cxi: source name % x is not of %s: %w", name, d.Name, hw.ErrInvalid)
 	case n.PID == libcxi.AnyPID:
-		return 0, nil
-	case n.PID == 0:
-		return 0, fmt.Errorf("cxi: source name % x has PID 0: %w", name, hw.ErrInvalid)
+		return nil, nil
 	}
-	return int(n.PID), nil
+	return &n.PID, nil
 }
 
 // NodeName is the name of the endpoint that a node and a service are, as users of libfabric's provider write them: a
@@ -59,11 +58,11 @@ func (d *Device) NodeName(all []Device, node, service string, own bool) (name []
 		n.NID = nid
 	}
 	if service != "" {
-		pid, err := strconv.ParseUint(service, 0, 32)
-		if err != nil || pid >= libcxi.AnyPID {
+		pid, ok := number(service, libcxi.AnyPID-1)
+		if !ok {
 			return nil, fmt.Errorf("cxi: service %q is no PID, 0 to %d: %w", service, libcxi.AnyPID-1, hw.ErrInvalid)
 		}
-		n.PID = uint32(pid)
+		n.PID = pid
 	}
 	return n.AppendTo(nil), nil
 }
@@ -77,6 +76,17 @@ func nodeNID(all []Device, node string) (nid uint32, ok bool) {
 	if m, err := net.ParseMAC(node); err == nil && len(m) == 6 {
 		return (uint32(m[3])<<16 | uint32(m[4])<<8 | uint32(m[5])) & most, true
 	}
-	v, err := strconv.ParseUint(node, 0, 32)
+	return number(node, most)
+}
+
+// number reads a number up to most as C does: decimal, hexadecimal behind 0x, octal behind 0.
+func number(s string, most uint64) (n uint32, ok bool) {
+	base := 10
+	if digits, hex := strings.CutPrefix(strings.ToLower(s), "0x"); hex {
+		s, base = digits, 16
+	} else if strings.HasPrefix(s, "0") {
+		base = 8
+	}
+	v, err := strconv.ParseUint(s, base, 32)
 	return uint32(v), err == nil && v <= most
 }

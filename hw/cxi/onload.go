@@ -44,10 +44,10 @@ type flow struct {
 	// refused commands of these kinds are posted again, not before, unless what they are for has been done meanwhile
 	again   [flowCommands]bool
 	againAt time.Time
-	// refusedFrom is since when commands and calls are refused and none was done, zero: none is. endless says that they
-	// were for too long.
-	refusedFrom time.Time
-	endless     bool
+	// refusedAt is when a command or call was refused last since one was done, zero: none was. refusedTime is how long
+	// they were made again meanwhile.
+	refusedAt   time.Time
+	refusedTime time.Duration
 
 	said   bool // that software matches
 	counts flowCounts
@@ -174,11 +174,6 @@ func (f *flow) progress() (n int) {
 		}
 		f.events.Done(e)
 	}
-	if f.endless {
-		f.endless = false
-		f.x.m.i.cfg.Logf("cxi %s: %v", f.x.m.i.d.dev.Name, errRefused)
-		f.x.fail(errRefused)
-	}
 	if f.again != [flowCommands]bool{} && !time.Now().Before(f.againAt) {
 		f.postAgain()
 	}
@@ -201,7 +196,7 @@ func (f *flow) control(e nic.Event) {
 
 // changed takes in that the state of the list has changed, or was not changed.
 func (f *flow) changed(e nic.Event) {
-	f.refusedFrom = time.Time{}
+	f.done()
 	reason, automatic := e.Automatic()
 	switch {
 	case e.Code() != wire.RcOk: // there are drops that no sender has reported yet
@@ -219,7 +214,6 @@ func (f *flow) changed(e nic.Event) {
 
 // resumed takes in that messages are taken again, which their senders are to know.
 func (f *flow) resumed() {
-	f.refusedFrom = time.Time{}
 	var senders []hw.MatchAddress
 	f.change(func(c *flowCore) { senders = c.resumed() })
 	f.x.m.tx.resume(senders)
@@ -276,6 +270,7 @@ func (f *flow) tooMany() bool {
 		f.later(flowEnable)
 		return false
 	}
+	f.done()
 	const sign = 1 << 23
 	if drops := int64(n^sign) - sign; f.core.counted(drops) {
 		f.x.refuse("senders have reported more drops than there are, %d", drops)
@@ -295,7 +290,7 @@ func (f *flow) flush() {
 
 // take takes in an event of a search that takes messages over.
 func (f *flow) take(e nic.Event) {
-	f.refusedFrom = time.Time{}
+	f.done()
 	switch {
 	case appends(f.state()):
 	case e.Type() == wire.EventPutOverflow && f.flushed:
@@ -316,7 +311,7 @@ func (f *flow) remove() {
 		f.later(flowRecall) // which comes here
 		return
 	}
-	f.refusedFrom = time.Time{}
+	f.done()
 	f.removing = 0
 	f.removeMore()
 }
@@ -427,8 +422,13 @@ func (f *flow) onloaded() {
 	f.enable()
 }
 
-// enable has the NIC take messages again, if it has dropped as many as senders have reported.
+// enable has the NIC take messages again, if it has dropped as many as senders have reported. Where the list is gone,
+// they send what was dropped at once: that is refused, and ends.
 func (f *flow) enable() {
+	if f.x.down.Load() {
+		f.x.m.tx.resume(f.core.released())
+		return
+	}
 	drops, ok := f.core.ask()
 	if !ok {
 		return
@@ -446,14 +446,16 @@ func (f *flow) enable() {
 // manage does so where software matches: the driver answers at once.
 func (f *flow) manage(drops int64) {
 	for ok := true; ok; drops, ok = f.core.ask() {
-		done, err := f.x.pte.Manage(uint32(drops))
-		switch {
-		case done:
-			f.resumed()
-			return
-		case err != nil:
+		managed, err := f.x.pte.Manage(uint32(drops))
+		if err != nil {
 			f.x.m.i.logf("%v", err)
 			f.later(flowEnable)
+			return
+		}
+		f.done()
+		switch {
+		case managed:
+			f.resumed()
 			return
 		case !f.core.differs() && !f.tooMany():
 			return // there are drops that no sender has reported yet, or how many is not known

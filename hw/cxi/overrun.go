@@ -21,7 +21,8 @@ import (
 // without one end with an error, and what is posted meanwhile is not concerned. Of the receiver's queue a message,
 // the end of a list entry or a change of state may be missing, so that nothing that is known of the NIC's list holds:
 // the list is taken away, which has peers' messages refused, and after overrunWait, in which gets that are under way
-// end, all receives and searches end with an error, as those do that are posted from then on. The queue of control
+// end, all receives and searches end with an error, as those do that are posted from then on. Senders of messages that
+// were dropped before are to send them again, which ends them. The queue of control
 // messages and regions loses no message, as the NIC refuses those without room, but answers about regions at most,
 // for which their owner waits no longer than for any.
 
@@ -124,7 +125,7 @@ func (t *matchTx) endDoubtful() {
 // overran takes the list away.
 func (x *matchRx) overran() { x.fail(errOverrun(whatReceives)) }
 
-// fail takes the list away, for a reason with which receives and searches end. Lease.
+// fail takes the list away, for a reason with which receives and searches end. Lease, behind rx.progress.
 func (x *matchRx) fail(err error) {
 	if x.down.Load() {
 		return
@@ -139,6 +140,7 @@ func (x *matchRx) fail(err error) {
 	if err := x.portal.end(x.pte); err != nil {
 		x.m.i.logf("%v", err)
 	}
+	x.flow.enable()
 	x.downUntil = time.Now().Add(overrunWait)
 	x.later.Store(true)
 }

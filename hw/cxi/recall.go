@@ -66,7 +66,7 @@ func (r *receive) recallable() bool {
 // cameBack takes in the answer to a command that takes a receive back: it waits for software, or has a message.
 func (f *flow) cameBack(r *receive, code uint32) {
 	x := f.x
-	f.refusedFrom = time.Time{}
+	f.done()
 	x.lock.take()
 	r.recalling = false
 	switch {

@@ -62,7 +62,7 @@ type MatchDevice struct {
 	// Named is the name that a node and a service are, either of which may be "", of an endpoint to be opened on the
 	// device (own) or of a peer.
 	Named func(node, service string, own bool) ([]byte, error)
-	// Check judges a source name of the hints. nil: an endpoint may have it.
+	// Check judges a source name of the hints, or that node and service are.
 	Check func(source []byte) error
 	// Admits judges an authorisation key of the hints. nil: endpoints may have it.
 	Admits func(key []byte) error

@@ -44,7 +44,7 @@ var matchModes = map[string]cxi.MatchMode{
 }
 
 // matchConfig is the configuration of a matched endpoint's interface.
-func matchConfig(c *config.Config, pid, receives, sends int) *cxi.MatchConfig {
+func matchConfig(c *config.Config, pid *uint32, receives, sends int) *cxi.MatchConfig {
 	return &cxi.MatchConfig{
 		PID: pid, Receives: receives, Sends: max(sends, 8), Events: c.CXIEvents, Buffers: c.CXIOverflows,
 		BufferBytes: c.CXIOverflow, Eager: c.CXIEager, First: c.CXIFirst, Mode: matchModes[c.CXIMatch],
