@@ -11,10 +11,13 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 )
 
-// newNamed is a station with a matched endpoint, by whose name peers reach it.
-func newNamed(t *testing.T, pid int, isNamed bool) *station {
+// newNamed is a station with a matched endpoint, by whose name peers reach it; pid 0: any.
+func newNamed(t *testing.T, pid uint32, isNamed bool) *station {
 	t.Helper()
-	match := MatchConfig{PID: pid}
+	var match MatchConfig
+	if pid != 0 {
+		match.PID = &pid
+	}
 	s := &station{Iface: open(t, Config{RxBuffers: 4, RxBytes: 4096, BounceBytes: 256, KeepAlive: time.Hour,
 		ConnectWait: time.Microsecond, Named: isNamed, Match: match.forTest()})}
 	s.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { s.got = append(s.got, header) })
@@ -40,7 +43,7 @@ func TestNamed(t *testing.T) {
 	}
 	until(t, "the end of b is not reported", func() bool { return a.gone == 2 }, a)
 	n, _ := proto.ParseName(name, b.d.pidBits())
-	c := newNamed(t, int(n.PID), true)
+	c := newNamed(t, n.PID, true)
 	say(t, reach(t, a, c, a, c), 9, c, a, c)
 }
 
