@@ -95,7 +95,8 @@ type Engine struct {
 	acked    int64
 	carried  int64 // with what all of the host's members have sent, since any time
 	ackedAt  congestion.Time
-	queue    time.Duration // mean of all pairs' delays
+	heard    congestion.Time // when a peer's word, bytes or piece came last: at the end of the operation, once it is over
+	queue    time.Duration   // mean of all pairs' delays
 	dev      time.Duration
 	free     bool            // the link was idle when the timer ran out, and nothing is known of its rate
 	together bool            // all pairs have begun, for the first time in this operation
@@ -164,7 +165,6 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active, e.drained = 0, now
-	before := e.ackedAt // the end of the operation before, or later
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
 	e.outOver, e.in.over, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
@@ -180,7 +180,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		}
 		e.known.putAir(p)
 		*p = peer{
-			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: e.knownSlow(now, before, p), learnt: p.learnt,
+			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: e.knownSlow(now, p), learnt: p.learnt,
 			rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
 		}
 		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
