@@ -95,8 +95,7 @@ type Engine struct {
 	acked    int64
 	carried  int64 // with what all of the host's members have sent, since any time
 	ackedAt  congestion.Time
-	heard    congestion.Time // when a peer's word, bytes or piece came last: at the end of the operation, once it is over
-	queue    time.Duration   // mean of all pairs' delays
+	queue    time.Duration // mean of all pairs' delays
 	dev      time.Duration
 	free     bool            // the link was idle when the timer ran out, and nothing is known of its rate
 	together bool            // all pairs have begun, for the first time in this operation

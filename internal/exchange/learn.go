@@ -86,6 +86,6 @@ func (e *Engine) learn(now congestion.Time, p *peer) {
 // knownSlow reports whether a path counts as slow when an operation starts, by what the ones before have seen: the one
 // just before by its relays.
 func (e *Engine) knownSlow(now congestion.Time, p *peer) bool {
-	relayed := p.tail != 0 && now.Sub(e.heard) < remembers
+	relayed := p.tail != 0 && now.Sub(e.relays.heard) < remembers
 	return (relayed || p.learnt != 0 && now.Sub(p.learnt) < remembers) && e.narrow(p)
 }
