@@ -174,13 +174,8 @@ func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 // endLists ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at
 // one. They do not complete. No list is open.
 func (e *Endpoint) endLists() {
-	dropLists(e)
+	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*list.Op).Of(&e.lists) })
 	if err := e.lists.Free(); err != nil {
 		log.Warnf(log.EPCtrl, "endpoint %s: free batches of elements: %v", e.name, err)
 	}
-}
-
-// dropLists takes the posts of the endpoint's lists out of the work queue.
-func dropLists(e *Endpoint) {
-	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*list.Op).Of(&e.lists) })
 }

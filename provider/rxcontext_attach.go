@@ -175,7 +175,7 @@ func (e *Endpoint) disable() {
 	r.detach(l)
 	e.table.Hide()
 	r.give()
-	dropLists(e) // which the last elements of a device have entered since
+	e.endLists() // again: the last elements of a device may have entered some
 	e.release()
 }
 
