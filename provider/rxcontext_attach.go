@@ -175,6 +175,7 @@ func (e *Endpoint) disable() {
 	r.detach(l)
 	e.table.Hide()
 	r.give()
+	e.endLists() // again: the last elements of a device may have entered some
 	e.release()
 }
 

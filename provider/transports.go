@@ -203,10 +203,9 @@ func (o networkOwner) Notify() {
 	o.e.domain.drives.Wake()
 }
 
-// waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
-// way.
+// waitsForNetwork reports whether large messages to or from other hosts, or a device's operations, are under way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.tx.exposed.Any()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.lists.Moving() || e.ep.tx.exposed.Any()
 }
 
 // countBatch counts one entry into progress that found n arrivals.

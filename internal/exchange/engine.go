@@ -164,7 +164,6 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active, e.drained = 0, now
-	before := e.ackedAt // the end of the operation before, or later
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
 	e.outOver, e.in.over, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
@@ -180,7 +179,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		}
 		e.known.putAir(p)
 		*p = peer{
-			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: e.knownSlow(now, before, p), learnt: p.learnt,
+			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: e.knownSlow(now, p), learnt: p.learnt,
 			rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
 		}
 		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]

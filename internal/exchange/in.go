@@ -92,6 +92,7 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 		e.report.Forged++
 		return false
 	}
+	e.relays.heard = now
 	e.hear(i, p)
 	in.got += n
 	e.report.Received += n

@@ -84,8 +84,8 @@ func (e *Engine) learn(now congestion.Time, p *peer) {
 }
 
 // knownSlow reports whether a path counts as slow when an operation starts, by what the ones before have seen: the one
-// just before, which ended at a time, by its relays.
-func (e *Engine) knownSlow(now, before congestion.Time, p *peer) bool {
-	relayed := p.tail != 0 && now.Sub(before) < remembers
+// just before by its relays.
+func (e *Engine) knownSlow(now congestion.Time, p *peer) bool {
+	relayed := p.tail != 0 && now.Sub(e.relays.heard) < remembers
 	return (relayed || p.learnt != 0 && now.Sub(p.learnt) < remembers) && e.narrow(p)
 }

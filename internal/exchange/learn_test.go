@@ -65,7 +65,8 @@ func TestLearnRelayed(t *testing.T) {
 		e.Start(now, out, make([]int64, 4))
 		now = now.Add(2 * remembers) // it takes long
 		p := e.at(2)
-		p.tail, p.rate, e.rate, e.ackedAt = e.cfg.Piece, 1e5, 1e8, now
+		p.tail, p.rate, e.rate = e.cfg.Piece, 1e5, 1e8
+		e.OnWord(now, 2, Word{}) // the last, which acknowledges nothing
 		e.Start(now.Add(c.then), out, make([]int64, 4))
 		if p = e.at(2); p.slow != c.slow {
 			t.Errorf("after %v: slow is %v", c.then, p.slow)

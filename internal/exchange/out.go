@@ -24,6 +24,7 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 		return true // late
 	}
 	p.busy = w.Busy
+	e.relays.heard = now
 	e.hear(i, p)
 	p.watch(now, w.Idle)
 	p.rest, p.rested = w.Rest, w.Rested

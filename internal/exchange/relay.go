@@ -51,6 +51,8 @@ type relays struct {
 
 	width int // the most pairs of this host at a time in the operation before
 	most  int // and in this one
+	// heard is when a peer's word, bytes or piece came last: the end of the operation, once it is over.
+	heard congestion.Time
 
 	pairs [relayPairs]relayPair // as a source
 	open  int                   // of them

@@ -66,6 +66,7 @@ func (e *Engine) OnPiece(now congestion.Time, from int, c *Piece, n int64) (orig
 		return 0, 0, false, false
 	}
 	*by = carried{origin: o, number: c.Number, at: c.Offset + n}
+	e.relays.heard = now
 	if twice {
 		if by.at == e.cfg.Piece {
 			e.report.Twice++

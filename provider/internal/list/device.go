@@ -55,6 +55,8 @@ type stream struct {
 	key     uint64        // of the region asked for last
 	remote  hw.RemoteKey  // the device's of that region, where it is known
 	known   bool          // it is
+	asked   bool          // it was asked for since Pump began
+	counted bool          // the post is counted as one that moves
 	segment [1]hw.Segment // of the next element
 	memory  known         // while elements are under way or to be posted
 	// elements and bytes are what devices were given and have not refused, over any path
@@ -68,18 +70,19 @@ type stream struct {
 func (s *stream) goes(op *Op, to Peer, over Path, key uint64) bool {
 	o := op.list.of
 	if s.over != over {
-		s.over, s.by, s.known = over, nil, false
+		s.over, s.by, s.known, s.asked = over, nil, false, false
 		if over.Device() != nil && o.cfg.TokenWays.RDMA && !o.ep.Ordered() && op.register(over) != nil {
 			s.by, s.longest = over.OneSided(op.args.Read)
+			s.longest = min(s.longest, o.ep.Message(over).Element) // longer ones go under a window
 		}
 	}
 	if s.by == nil || s.refused.Load() != nil || !o.cfg.TokenWays.RDMA {
 		return false
 	}
-	if s.known && s.key == key {
-		return true
+	if s.key == key && (s.known || s.asked) {
+		return s.known
 	}
-	s.key = key
+	s.key, s.asked = key, true
 	s.remote, s.known = o.ep.DeviceKey(to, over, key)
 	return s.known
 }
@@ -135,6 +138,10 @@ func (s *stream) post(op *Op, to Peer, over Path, corked *Path) (count int, err 
 
 // move gives the device the next element.
 func (s *stream) move(op *Op, el *dataplane.Element, more bool) (err error) {
+	if !s.counted {
+		s.counted = true
+		op.list.of.moving.Add(1)
+	}
 	status := hw.Done
 	p := takePiece(op, s.over, op.sel.Number(op.next), el.Len, more)
 	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: s.memory.registered.Memory()}
@@ -212,8 +219,11 @@ func (s *stream) again(op *Op) bool {
 	return true
 }
 
-// count counts the elements that devices have moved.
+// count counts the elements that devices have moved, of a post that ends.
 func (s *stream) count(op *Op) {
+	if s.counted {
+		op.list.of.moving.Add(-1)
+	}
 	if s.elements != 0 {
 		op.list.of.ep.CountDevice(op.to, op.args.Read, s.elements, s.bytes)
 	}

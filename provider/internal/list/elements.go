@@ -92,6 +92,7 @@ func (op *Op) Pump() bool {
 	}
 	var corked Path // over which the last element went that another was to follow
 	full := false
+	op.stream.asked = false
 	for op.next < op.sel.Len() && op.first.Load() == noFailure {
 		n := op.sel.Number(op.next)
 		if op.stopped() {

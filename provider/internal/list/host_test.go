@@ -47,6 +47,8 @@ type host struct {
 
 	written  []func() // what the device has written that is not in its place
 	flushes  int
+	keys     int  // searches for keys
+	lost     bool // flushes fail
 	delivers bool // what the device writes is in its place when that is flushed
 
 	entered []*Op
@@ -293,6 +295,9 @@ func (p *path) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw
 func (p *path) device(local hw.Segment, addr, key uint64, c *hw.Completion, read bool) (hw.Status, error) {
 	here, n := uint64(uintptr(local.Addr)), uint64(local.Len)
 	put := func() { p.move(here, key, addr, n, read) }
+	if n > p.Message(p).Element {
+		p.t.Errorf("a device has an element of %d bytes, which is cut into segments", n)
+	}
 	switch {
 	case p.gone:
 		return hw.Done, hw.ErrPeerDead
@@ -326,6 +331,7 @@ func (p *path) device(local hw.Segment, addr, key uint64, c *hw.Completion, read
 
 func (h *host) DeviceKey(_ Peer, over Path, key uint64) (hw.RemoteKey, bool) {
 	p := over.(*path)
+	h.keys++
 	if p.denied[key] || h.chance(h.full) {
 		return hw.RemoteKey{}, false
 	}
@@ -445,7 +451,7 @@ func (h *host) PostTogether(_ Peer, _ Path, q *Request) error {
 // Flush puts what the device has written in its place, at once or some time.
 func (h *host) Flush(over Path, ended func(error)) (bool, error) {
 	put := func() error {
-		if h.gone {
+		if h.gone || h.lost {
 			return fi.ECONNRESET
 		}
 		for _, put := range h.written {

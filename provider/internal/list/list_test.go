@@ -293,6 +293,9 @@ func TestPieces(t *testing.T) {
 		for len(h.flying) == 0 {
 			h.step()
 		}
+		if !h.posts.Moving() {
+			t.Errorf("%s: nothing moves", c.what)
+		}
 		h.refusals, h.gone, h.closed = c.refusals, c.gone, c.closed
 		if c.cancel {
 			h.posts.Cancel(1)
@@ -310,6 +313,9 @@ func TestPieces(t *testing.T) {
 			continue
 		}
 		h.settle()
+		if h.posts.Moving() {
+			t.Errorf("%s: something moves at the end", c.what)
+		}
 		if len(h.ended) != 1 || h.ended[0].status != c.status || d.used != 1 || d.left != 1 {
 			t.Errorf("%s: completions %+v, %+v", c.what, h.ended, d)
 		}
@@ -318,6 +324,60 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%s: %v elements by their ways", c.what, n)
 		}
 	}
+}
+
+// TestMisplaced: a flush that fails after an element was refused leaves of no element of the post known that it is in
+// its place.
+func TestMisplaced(t *testing.T) {
+	h := newHost(t, 1)
+	h.path.rdma, h.delivers = &standIn{knows: true}, true
+	l := h.of(strided(h.region(1, 1<<16, false), 8, 100))
+	picks := []uint32{9, 4, 7}
+	for n := uint32(10); n < 100; n++ {
+		picks = append(picks, n)
+	}
+	want(t, l.Post(&Args{Flags: fi.DeliveryComplete, Picks: picks}), fi.Success, "post")
+	pump := func() {
+		if op := h.entered[0]; op.Pump() {
+			h.entered = nil
+		}
+	}
+	pump()
+	for i, end := range h.flying {
+		if h.refusals = 0; i == 2 {
+			h.refusals = 1
+		}
+		end()
+	}
+	h.flying, h.refusals = nil, 0
+	pump() // the refused one as a message
+	if len(h.flying) != 1 || h.counts[WayMessage] != 1 {
+		t.Fatalf("%d operations, %v", len(h.flying), h.counts)
+	}
+	end := h.flying[0]
+	h.flying = nil
+	h.lost = true
+	end()
+	h.settle()
+	if len(h.ended) != 1 || h.ended[0].status != fi.ECONNRESET || h.ended[0].Data != 4 || h.ended[0].Len != 0 {
+		t.Errorf("completions %+v", h.ended)
+	}
+}
+
+// TestKeySought: for elements of a region whose key is not known the device's is searched for once each time that
+// elements are posted.
+func TestKeySought(t *testing.T) {
+	h := newHost(t, 1)
+	h.path.rdma, h.path.denied[1] = &standIn{knows: true}, true
+	l := h.of(strided(h.region(1, 1<<16, false), 8, 200))
+	want(t, l.Write(1), fi.Success, "post")
+	if h.entered[0].Pump() {
+		h.entered = nil
+	}
+	if n := h.counts[WayMessage]; h.keys != 1 || n != 200 {
+		t.Errorf("%d searches, %d messages", h.keys, n)
+	}
+	h.settle()
 }
 
 // TestRest has no further elements begin, and waits for goroutines, for a time.

@@ -12,7 +12,10 @@ import (
 // post flushes when all have ended, which takes nothing if the device has written nothing since.
 
 // places are the paths by whose devices something of a post goes that is to be put in its place.
-type places struct{ through []Path }
+type places struct {
+	through []Path
+	least   uint32 // of the numbers of these elements
+}
 
 // flags are the flags of the operations of elements.
 func (*places) flags(op *Op) uint64 {
@@ -27,6 +30,9 @@ func (*places) flags(op *Op) uint64 {
 func (p *places) later(op *Op, over Path, flags uint64) bool {
 	if op.args.Read || flags&fi.DeliveryComplete == 0 || over.Device() == nil || op.next+1 == op.sel.Len() {
 		return false
+	}
+	if n := op.sel.Number(op.next); len(p.through) == 0 || n < p.least {
+		p.least = n
 	}
 	if !slices.Contains(p.through, over) {
 		p.through = append(p.through, over)
@@ -66,12 +72,12 @@ func (p *places) put(op *Op) placement {
 }
 
 // misplaced takes in an error of a flush, nil for none: of no element is known whether it is in its place.
-func (*places) misplaced(op *Op, err error) {
+func (p *places) misplaced(op *Op, err error) {
 	if err == nil {
 		return
 	}
 	op.done.Store(0)
 	if op.first.Load() == noFailure {
-		op.fail(op.sel.Number(0), fi.ErrnoOf(err))
+		op.fail(p.least, fi.ErrnoOf(err))
 	}
 }

@@ -22,6 +22,9 @@ type Posts struct {
 	// copying counts the goroutines that are at an operation. Added to by posts, taken off by the goroutines, read
 	// when the endpoint closes; sequentially consistent.
 	copying atomic.Int32
+	// moving counts the posts of which a device has been given elements. Added to by the thread that runs the work
+	// queue, taken off at their ends, read by any thread; sequentially consistent.
+	moving atomic.Int32
 	// batches is what the data plane copies elements by, one, empty before the first list that needs it. It is freed
 	// with the endpoint. Under preparing, which is taken while a list is prepared.
 	batches   mem.Array[dataplane.Batches]
@@ -123,6 +126,9 @@ func (o *Posts) TogetherEnded(t Together, status fi.Errno) {
 		end(op)
 	}
 }
+
+// Moving reports whether a device has been given elements of posts that are under way.
+func (o *Posts) Moving() bool { return o.moving.Load() != 0 }
 
 // Go runs f in a goroutine, for which Rest waits.
 func (o *Posts) Go(f func()) {

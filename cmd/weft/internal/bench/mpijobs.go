@@ -113,6 +113,18 @@ func newMPILab(ctx context.Context, w *labNetwork) (l *mpiLab, err error) {
 	return l, nil
 }
 
+// killAll kills what is left of a job on the hosts.
+func (l *mpiLab) killAll() {
+	for _, host := range l.lab.hosts {
+		out, _ := exec.Command("ip", "netns", "pids", host).Output() // an error: there is no host
+		for _, field := range strings.Fields(string(out)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid != os.Getpid() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
 func (l *mpiLab) close() {
 	l.lab.close()
 	_ = os.RemoveAll(l.dir)
@@ -152,7 +164,7 @@ func (r *run) mpiJobs() error {
 			for _, p := range r.jobs.programs {
 				r.step("%s, %s, %s", w.title, k.title, p.title)
 				if err := r.mpiProgram(l, w, k, p); err != nil {
-					note(p.title+" under "+k.title, err)
+					note(p.title+" under "+k.title+", "+w.title, err)
 				}
 				r.noise.sample()
 			}
@@ -224,6 +236,8 @@ func (r *run) mpiJob(l *mpiLab, k *mpiKind, p *mpiProgram, env, command []string
 	args = append(append(append(append(args, k.env...), p.env...), env...), command...)
 	cmd := exec.CommandContext(l.ctx, "timeout", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second // ranks with sessions of their own may keep its output open
+	defer l.killAll()
 	cmd.Dir, cmd.Env = l.dir, r.environ("")
 	var out written
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -242,10 +256,10 @@ func (r *run) mpiJob(l *mpiLab, k *mpiKind, p *mpiProgram, env, command []string
 	for since := (time.Time{}); ; {
 		select {
 		case err := <-done:
-			if err != nil {
-				return "", fmt.Errorf("%w: %s", err, lastLine([]byte(text())))
+			if got := text(); err == nil || strings.Contains(got, p.until) {
+				return got, nil
 			}
-			return text(), nil
+			return "", fmt.Errorf("%w: %s", err, lastLine([]byte(text())))
 		case <-time.After(100 * time.Millisecond):
 		}
 		switch {
@@ -254,6 +268,7 @@ func (r *run) mpiJob(l *mpiLab, k *mpiKind, p *mpiProgram, env, command []string
 			since = time.Now()
 		case time.Since(since) > mpiEnd:
 			_ = cmd.Process.Signal(syscall.SIGTERM)
+			l.killAll()
 			<-done
 			return text(), nil
 		}

@@ -1,6 +1,9 @@
 package bench
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +95,10 @@ func TestMPIJobs(t *testing.T) {
 			t.Log(err)
 			continue
 		}
+		if _, err := os.Stat(filepath.Join(o.providerPath, "libweft-mpi-"+k.name+".so")); err != nil {
+			t.Log(err)
+			continue
+		}
 		there++
 	}
 	if there == 0 {
@@ -103,5 +110,29 @@ func TestMPIJobs(t *testing.T) {
 	}
 	if left := mine(t); len(left) != 0 {
 		t.Errorf("left %v", left)
+	}
+}
+
+// TestKillAll: a process that stays on a host after its job, in a session of its own, is killed.
+func TestKillAll(t *testing.T) {
+	needLab(t)
+	l := &mpiLab{lab: newLab(t.Context())}
+	defer l.close()
+	host, err := l.host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("ip", "netns", "exec", host, "setsid", "--wait", "sh", "-c", "echo here; sleep 40")
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	l.killAll()
+	if err := cmd.Wait(); err == nil || time.Since(began) > 30*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }
