@@ -62,9 +62,8 @@ type leasedMatched struct {
 	dead   bool
 	groups *members.Groups // of collective operations, nil: there are none; set by open
 
-	calls   uint                // of progress
-	sampled time.Time           // when counters were shown
-	name    [names.WordLen]byte // of a sender that is asked for
+	calls   uint      // of progress
+	sampled time.Time // when counters were shown
 }
 
 // noRings is the number of inbound rings that C sees.

@@ -38,7 +38,7 @@ func (h *Leased) Init(s *Links) { h.links = s }
 // Close forgets all.
 func (h *Leased) Close() {
 	_ = h.lines.Free()
-	h.sources, h.paths = nil, nil
+	h.sources, h.paths, h.back = nil, nil, nil
 }
 
 // Known returns the sender behind a source, if it was met.

@@ -107,8 +107,9 @@ func (s *Links) Fill(h *hot.EP) {
 // Close forgets the transports, which the caller closes.
 func (s *Links) Close() { s.transports, s.local = nil, nil }
 
-// Free gives back the lines. No thread uses them any more.
+// Free gives back the lines, and forgets the links. No thread uses them any more.
 func (s *Links) Free() {
+	s.table.Init()
 	s.driven = nil
 	_ = s.lines.Free()
 	_ = s.paths.Free()

@@ -391,3 +391,20 @@ func TestMade(t *testing.T) {
 		t.Errorf("%d links were made, not 1", n)
 	}
 }
+
+// TestFree opens links again after an endpoint that could not be enabled has freed them: none is left.
+func TestFree(t *testing.T) {
+	b := newBench(t, 1)
+	a := peers.Address{Name: nameOf(3, 9)}
+	b.Hold(a).Release()
+	b.h.Back(Sender{ID: 1}, func(Sender) peers.Address { return a })
+	b.h.Close()
+	b.Free()
+	if b.Find(a) != nil {
+		t.Error("a link is left")
+	}
+	other := peers.Address{Name: nameOf(4, 9)}
+	if l := b.h.Back(Sender{ID: 1}, func(Sender) peers.Address { return other }); l.To != other || l.Index != 0 {
+		t.Errorf("the way back is that to %v, number %d", l.To, l.Index)
+	}
+}

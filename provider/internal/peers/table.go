@@ -69,7 +69,7 @@ type Table[L any, P Element[L]] struct {
 
 // Init makes the table an empty one.
 func (t *Table[L, P]) Init() {
-	t.numbers = map[Address]uint32{}
+	t.numbers, t.free, t.keptCount = map[Address]uint32{}, nil, 0
 	t.list.Store(&[]P{})
 }
 
