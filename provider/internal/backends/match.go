@@ -191,6 +191,7 @@ const (
 	messageBuffers = 4
 	messageEvents  = 1024
 	messageBounces = 64
+	maxMessage     = 1 << 20 // bytes of one, but for its head
 )
 
 // OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
@@ -226,7 +227,7 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	}
 	if e.Messages {
 		c.RxBuffers, c.RxBytes, c.RxEvents, c.Named = messageBuffers, 0, messageEvents, true
-		c.BounceCount, c.BounceBytes, c.Depth, c.Posted = messageBounces, e.Config.BounceSize, 0, 0
+		c.BounceCount, c.BounceBytes, c.Depth, c.Posted = messageBounces, min(e.Config.BounceSize, maxMessage), 0, 0
 	}
 	i, err := m.Open(c)
 	if err != nil {
