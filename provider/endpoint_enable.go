@@ -127,9 +127,9 @@ func (e *Endpoint) open() (err error) {
 	if err := e.holdAuthKeys(); err != nil {
 		return err
 	}
+	e.shareQueues()
 	if e.bound.srx != nil {
 		e.rx = e.bound.srx.rx
-		e.shareQueues()
 	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	} else {

@@ -68,22 +68,25 @@ func (e *Endpoint) polled() bool {
 		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
-// exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusive says, but not where threads
+// exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusiveTo says, but not where threads
 // that have only a shared receive context in common make progress of it.
 func (e *peering) exclusive() bool {
-	alone, _ := e.domain.exclusive()
-	return alone && (e.bound.srx == nil || e.domain.exclusiveShared())
+	return e.domain.exclusiveTo(e.info.Caps) && (e.bound.srx == nil || e.domain.exclusiveShared())
 }
 
 // shareQueues ends the exclusivity of the endpoint's completion queues if the endpoint is not exclusive: threads
-// that make progress at its shared receive context complete there. It returns when threads that are in the data plane,
-// for other endpoints with these queues, have left it, or after flushTime.
+// that make progress of it complete there.
 func (e *peering) shareQueues() {
-	if e.exclusive() {
-		return
+	if !e.exclusive() {
+		share(e.bound.txCQ, e.bound.rxCQ)
 	}
+}
+
+// share ends the exclusivity of queues, which may be nil. It returns when threads that are in the data plane, for other
+// endpoints with these queues, have left it, or after flushTime.
+func share(queues ...*cq.Queue) {
 	shared := false
-	for _, q := range []*cq.Queue{e.bound.txCQ, e.bound.rxCQ} {
+	for _, q := range queues {
 		if q != nil && cqring.Exclusive(q.Hot()) {
 			cqring.Share(q.Hot())
 			shared = true
