@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../../include/weft/coll.h"
 #include "group.h"
 
 /* Options of a member. */
@@ -326,6 +327,22 @@ static void test_again(long rounds)
 	close_member(own);
 }
 
+/* What endpoints without a progress thread's polls and without measured paths refuse. */
+static void test_refused(long arg)
+{
+	struct node_opts o = member_opts();
+	struct weft_coll_path path = { .size = sizeof(path) };
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	(void)arg;
+	open_member(&g, &o);
+	OK(fi_open_ops(&g.n.ep->fid, WEFT_COLL_OPS, 0, (void **)&ops, NULL));
+	EXPECT_RC(ops->path(g.n.ep, g.n.peer[0], &path), -FI_EINVAL);
+	EXPECT_RC(ops->reserve(g.n.ep, 1), -FI_EINVAL);
+	group_close(&g);
+}
+
 /* An endpoint of collective operations alone needs a queue or a counter, as others do. */
 static void test_alone(long arg)
 {
@@ -361,13 +378,13 @@ static void test_bounce(long size)
 }
 
 static const struct test tests[] = {
-	{ "every_1", test_every, 1, 60, 1 },	   { "every_2", test_every, 2, 60, 1 },
-	{ "every_4", test_every, 4, 120, 1 },	   { "every_second", test_every, 4, 120, 2 },
-	{ "modes", test_modes, 4, 120, 0 },	   { "beside", test_beside, 2, 60, 300 },
-	{ "silent_2", test_silent, 2, 60, 8000 },  { "silent_4", test_silent, 4, 60, 8000 },
-	{ "several", test_several, 4, 60, 0 },	   { "close_beside", test_close_beside, 3, 120, 6 },
-	{ "again", test_again, 3, 60, 3 },	   { "alone", test_alone, 1, 60, 0 },
-	{ "bounce", test_bounce, 2, 60, 2 << 20 },
+	{ "every_1", test_every, 1, 60, 1 },	  { "every_2", test_every, 2, 60, 1 },
+	{ "every_4", test_every, 4, 120, 1 },	  { "every_second", test_every, 4, 120, 2 },
+	{ "modes", test_modes, 4, 120, 0 },	  { "beside", test_beside, 2, 60, 300 },
+	{ "silent_2", test_silent, 2, 60, 8000 }, { "silent_4", test_silent, 4, 60, 8000 },
+	{ "several", test_several, 4, 60, 0 },	  { "close_beside", test_close_beside, 3, 120, 6 },
+	{ "again", test_again, 3, 60, 3 },	  { "alone", test_alone, 1, 60, 0 },
+	{ "refused", test_refused, 2, 60, 0 },	  { "bounce", test_bounce, 2, 60, 2 << 20 },
 };
 
 int main(int argc, char **argv)

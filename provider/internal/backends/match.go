@@ -3,6 +3,7 @@
 package backends
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -227,7 +228,8 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	}
 	if e.Messages {
 		c.RxBuffers, c.RxBytes, c.RxEvents, c.Named = messageBuffers, 0, messageEvents, true
-		c.BounceCount, c.BounceBytes, c.Depth, c.Posted = messageBounces, min(e.Config.BounceSize, maxMessage), 0, 0
+		c.BounceCount = cmp.Or(e.Config.BounceCount, messageBounces)
+		c.BounceBytes, c.Depth, c.Posted = min(e.Config.BounceSize, maxMessage), 0, 0
 	}
 	i, err := m.Open(c)
 	if err != nil {
