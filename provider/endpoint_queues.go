@@ -1,17 +1,13 @@
 package provider
 
 import (
-	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/weft-fabric/weft/cq"
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/order"
 )
 
 // queue is what an endpoint does with a completion queue and a counter alike.
@@ -72,34 +68,6 @@ func (e *Endpoint) polled() bool {
 // that have only a shared receive context in common make progress of it.
 func (e *peering) exclusive() bool {
 	return e.domain.exclusiveTo(e.info.Caps) && (e.bound.srx == nil || e.domain.exclusiveShared())
-}
-
-// shareQueues ends the exclusivity of the endpoint's completion queues if the endpoint is not exclusive: threads
-// that make progress of it complete there.
-func (e *peering) shareQueues() {
-	if !e.exclusive() {
-		share(e.bound.txCQ, e.bound.rxCQ)
-	}
-}
-
-// share ends the exclusivity of queues, which may be nil. It returns when threads that are in the data plane, for other
-// endpoints with these queues, have left it, or after flushTime.
-func share(queues ...*cq.Queue) {
-	shared := false
-	for _, q := range queues {
-		if q != nil && cqring.Exclusive(q.Hot()) {
-			cqring.Share(q.Hot())
-			shared = true
-		}
-	}
-	if !shared {
-		return
-	}
-	order.Barrier()
-	end := time.Now().Add(flushTime)
-	for g := hot.NewGrace(); !g.Over() && time.Now().Before(end); {
-		runtime.Gosched()
-	}
 }
 
 // attachQueues makes readers of the queues poll this endpoint, and threads that

@@ -263,7 +263,7 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
 	if !e.domain.exclusiveTo(caps) {
-		share(e.bound.txCQ, e.bound.rxCQ)
+		cq.Share(flushTime, e.bound.txCQ, e.bound.rxCQ)
 	}
 	t, err := e.open()
 	if err == nil {
@@ -308,7 +308,7 @@ func (e *MatchedEndpoint) shut(t *matched.Endpoint) error {
 	err := t.Close()
 	l := e.leased.Alone()
 	l.groups.Close()
-	e.coll, l.groups = nil, nil
+	e.coll, l.groups, e.hot.Transport = nil, nil, 0
 	return err
 }
 
@@ -341,6 +341,9 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Await: e.await, Generation: e.bound.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
+	if d, ok := i.(hw.Driven); ok && i.Attr().Caps&hw.CapDriven != 0 {
+		e.hot.Transport = uintptr(unsafe.Pointer(d.HotTransport()))
+	}
 	err = errors.Join(t.SetMinMulti(e.chosen.min), e.openGroups(i))
 	if err == nil {
 		e.wakes, err = e.wake(i)
@@ -348,16 +351,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.shut(t))
 	}
-	e.hot.Transport = hotTransport(i)
 	return t, nil
-}
-
-// hotTransport is the table by which C drives an interface, 0: it does not.
-func hotTransport(i hw.Iface) uintptr {
-	if d, ok := i.(hw.Driven); ok && i.Attr().Caps&hw.CapDriven != 0 {
-		return uintptr(unsafe.Pointer(d.HotTransport()))
-	}
-	return 0
 }
 
 // fillHot writes what the data plane needs to post and to take in events without the runtime, where the device can.
@@ -404,9 +398,10 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	if w != nil {
 		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
 		due, _ := i.(hw.Attentive)
-		driven := hotTransport(i) != 0
+		driven := e.hot.Transport != 0
 		s.Attention = func() bool {
-			return !e.waiting.Empty() || e.domain.work.Ready() || due != nil && due.Attention() || e.collecting(driven)
+			return !e.waiting.Empty() || e.domain.work.Ready() || e.collecting(driven) ||
+				due != nil && due.Attention()
 		}
 	}
 	return s, nil

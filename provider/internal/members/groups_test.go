@@ -68,8 +68,8 @@ func connects(p *peer) (err error) {
 	return err
 }
 
-// TestConnect: a peer is connected to when it answers. One that is gone is gone for the groups that have used it, and is
-// asked for anew by one that joins.
+// TestConnect: a peer is connected to when it answers. One that is gone is gone for the groups that have used it, and
+// is asked for anew by one that joins.
 func TestConnect(t *testing.T) {
 	first := &path0{}
 	d := &device{to: first, err: hw.ErrUnreachable}
