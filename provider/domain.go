@@ -246,6 +246,13 @@ func (d *Domain) exclusive() (ep, cq bool) {
 	return alone, alone
 }
 
+// exclusiveTo reports whether one thread at a time uses an endpoint with capabilities, which the domain may lack: with
+// COMPLETION not if readers of counters that have nothing else in common with it make progress of it.
+func (d *Domain) exclusiveTo(caps uint64) bool {
+	alone, _ := d.exclusive()
+	return alone && (d.threading() == fi.ThreadDomain || caps&(fi.Trigger|fi.Collective) == 0)
+}
+
 // exclusiveShared reports whether one thread at a time uses a shared receive or
 // transmit context; see exclusive.
 func (d *Domain) exclusiveShared() bool { return d.threading() == fi.ThreadDomain && !d.threaded() }

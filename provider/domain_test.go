@@ -123,16 +123,21 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// TestExclusiveSharedRx has an endpoint of a shared receive context in a domain of FI_THREAD_COMPLETION. Threads of the
-// context's other endpoints make progress of it, so neither it nor its queue is one thread's alone.
-func TestExclusiveSharedRx(t *testing.T) {
+// TestExclusiveEndpoint has an endpoint of a shared receive context, or of collective operations, in a domain of
+// FI_THREAD_COMPLETION. Threads of the context's other endpoints, or readers of counters of arrivals, make progress of
+// it, so neither it nor its queue is one thread's alone.
+func TestExclusiveEndpoint(t *testing.T) {
 	for _, c := range []struct {
-		threading     fi.Threading
-		shares, alone bool
+		threading fi.Threading
+		shares    bool
+		caps      uint64
+		alone     bool
 	}{
-		{fi.ThreadCompletion, false, true},
-		{fi.ThreadCompletion, true, false},
-		{fi.ThreadDomain, true, true},
+		{fi.ThreadCompletion, false, 0, true},
+		{fi.ThreadCompletion, true, 0, false},
+		{fi.ThreadDomain, true, 0, true},
+		{fi.ThreadCompletion, false, fi.Collective, false},
+		{fi.ThreadDomain, false, fi.Collective, true},
 	} {
 		b := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged, Domain: &fi.DomainAttr{Threading: c.threading}})
 		srx, err := b.domain.OpenSharedRx(nil)
@@ -146,7 +151,9 @@ func TestExclusiveSharedRx(t *testing.T) {
 		if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
+		own := *b.info
+		own.Caps |= c.caps
+		if s.ep, err = b.domain.OpenEndpoint(&own); err != nil {
 			t.Fatal(err)
 		}
 		if c.shares {

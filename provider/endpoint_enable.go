@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -127,9 +128,11 @@ func (e *Endpoint) open() (err error) {
 	if err := e.holdAuthKeys(); err != nil {
 		return err
 	}
+	if !exclusive {
+		cq.Share(flushTime, e.bound.txCQ, e.bound.rxCQ)
+	}
 	if e.bound.srx != nil {
 		e.rx = e.bound.srx.rx
-		e.shareQueues()
 	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	} else {

@@ -1,17 +1,13 @@
 package provider
 
 import (
-	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/weft-fabric/weft/cq"
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/order"
 )
 
 // queue is what an endpoint does with a completion queue and a counter alike.
@@ -68,35 +64,10 @@ func (e *Endpoint) polled() bool {
 		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
-// exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusive says, but not where threads
+// exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusiveTo says, but not where threads
 // that have only a shared receive context in common make progress of it.
 func (e *peering) exclusive() bool {
-	alone, _ := e.domain.exclusive()
-	return alone && (e.bound.srx == nil || e.domain.exclusiveShared())
-}
-
-// shareQueues ends the exclusivity of the endpoint's completion queues if the endpoint is not exclusive: threads
-// that make progress at its shared receive context complete there. It returns when threads that are in the data plane,
-// for other endpoints with these queues, have left it, or after flushTime.
-func (e *peering) shareQueues() {
-	if e.exclusive() {
-		return
-	}
-	shared := false
-	for _, q := range []*cq.Queue{e.bound.txCQ, e.bound.rxCQ} {
-		if q != nil && cqring.Exclusive(q.Hot()) {
-			cqring.Share(q.Hot())
-			shared = true
-		}
-	}
-	if !shared {
-		return
-	}
-	order.Barrier()
-	end := time.Now().Add(flushTime)
-	for g := hot.NewGrace(); !g.Over() && time.Now().Before(end); {
-		runtime.Gosched()
-	}
+	return e.domain.exclusiveTo(e.info.Caps) && (e.bound.srx == nil || e.domain.exclusiveShared())
 }
 
 // attachQueues makes readers of the queues poll this endpoint, and threads that

@@ -28,7 +28,7 @@ func (d *Domain) gated() bool {
 // gateFor is the gate of a new endpoint with capabilities, nil: several threads use it.
 func (d *Domain) gateFor(caps uint64) *hot.Gate {
 	switch {
-	case !d.gated() || caps&fi.Trigger != 0:
+	case !d.gated() || caps&fi.Trigger != 0 || !d.exclusiveTo(caps):
 		return nil
 	case d.gate != nil:
 		return d.gate

@@ -40,6 +40,10 @@ func TestGates(t *testing.T) {
 		if d.gateFor(fi.Msg|fi.Trigger) != nil {
 			t.Errorf("%v, an endpoint with triggered operations: there is a gate", level)
 		}
+		// Readers of counters of arrivals make progress of all endpoints of the domain.
+		if gate := d.gateFor(fi.Msg | fi.Collective); (gate != nil) != (level == fi.ThreadDomain) {
+			t.Errorf("%v, an endpoint with collective operations: there is a gate: %v", level, gate != nil)
+		}
 	}
 }
 

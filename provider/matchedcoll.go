@@ -24,10 +24,11 @@ func (e *MatchedEndpoint) openGroups(i hw.Iface) (err error) {
 }
 
 // collecting reports whether collective operations are under way, or have something to send: a sleeper wakes to do
-// that, and to find members that are gone. Any thread.
-func (e *MatchedEndpoint) collecting() bool {
+// that, and to find members that are gone. driven says that C drives the interface. Any thread, also after Close: the
+// words of tables stay where they are.
+func (e *MatchedEndpoint) collecting(driven bool) bool {
 	return e.coll != nil && (coll.Outstanding(e.coll) != 0 ||
-		e.hot.Transport != 0 && atomic.LoadUint32(&e.rx.Attention)&hot.AttentionGo != 0)
+		driven && atomic.LoadUint32(&e.rx.Attention)&hot.AttentionGo != 0)
 }
 
 // collMatched is a matched endpoint as its collective operations have it.

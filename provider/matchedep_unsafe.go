@@ -246,10 +246,12 @@ func (e *MatchedEndpoint) Enable() error {
 		return fi.EOPBADSTATE
 	}
 	caps := e.info.Caps
+	mute := e.bound.txCQ == nil && e.bound.txCntr.Load() == nil && e.bound.writeCntr.Load() == nil
 	switch {
 	case e.bound.av == nil:
 		return refuse(log.EPCtrl, fi.ENOAV, "enable: no address vector")
-	case caps&fi.Send != 0 && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil,
+	case caps&fi.Collective != 0 && caps&(fi.Send|fi.Recv) == 0 && mute,
+		caps&fi.Send != 0 && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil,
 		caps&fi.Recv != 0 && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil,
 		caps&(fi.Read|fi.Write) != 0 && e.bound.txCQ == nil &&
 			e.bound.readCntr.Load() == nil && e.bound.writeCntr.Load() == nil:
@@ -259,10 +261,13 @@ func (e *MatchedEndpoint) Enable() error {
 	if err := e.peers.HoldKeys(e.domain.Keyed(), e.bound.av); err != nil {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
+	if !e.domain.exclusiveTo(caps) {
+		cq.Share(flushTime, e.bound.txCQ, e.bound.rxCQ)
+	}
 	t, err := e.open()
 	if err == nil {
 		if e.stats, err = e.domain.openStats(t.Name()); err != nil {
-			err = errors.Join(err, t.Close())
+			err = errors.Join(err, e.shut(t))
 		}
 	}
 	if err != nil {
@@ -297,6 +302,15 @@ func (e *MatchedEndpoint) Enable() error {
 	return nil
 }
 
+// shut takes back what open has done, before any thread reaches it.
+func (e *MatchedEndpoint) shut(t *matched.Endpoint) error {
+	err := t.Close()
+	l := e.leased.Alone()
+	l.groups.Close()
+	e.coll, l.groups, e.hot.Transport = nil, nil, 0
+	return err
+}
+
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	device, err := e.domain.device.Domain()
@@ -326,14 +340,15 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Await: e.await, Generation: e.bound.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
-	if err := errors.Join(t.SetMinMulti(e.chosen.min), e.openGroups(i)); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	if e.wakes, err = e.wake(i); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
 	if d, ok := i.(hw.Driven); ok && i.Attr().Caps&hw.CapDriven != 0 {
 		e.hot.Transport = uintptr(unsafe.Pointer(d.HotTransport()))
+	}
+	err = errors.Join(t.SetMinMulti(e.chosen.min), e.openGroups(i))
+	if err == nil {
+		e.wakes, err = e.wake(i)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.shut(t))
 	}
 	return t, nil
 }
@@ -382,8 +397,10 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	if w != nil {
 		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
 		due, _ := i.(hw.Attentive)
+		driven := e.hot.Transport != 0
 		s.Attention = func() bool {
-			return !e.waiting.Empty() || e.domain.work.Ready() || due != nil && due.Attention() || e.collecting()
+			return !e.waiting.Empty() || e.domain.work.Ready() || e.collecting(driven) ||
+				due != nil && due.Attention()
 		}
 	}
 	return s, nil

@@ -42,6 +42,7 @@ func (i *Iface) Close() error {
 	}
 	// Nothing is sent again now. The NIC may be at the memory of what is on its way.
 	i.drain(func(e *Endpoint) bool { return e.w.inflight == 0 && e.ops.count == 0 })
+	i.named.drain()
 	i.discard(canceled)
 	if i.match != nil {
 		i.match.cancel(canceled)

@@ -221,6 +221,14 @@ var errClosed = fmt.Errorf("cxi: interface is closed: %w", unix.EBADF)
 // Connect returns the endpoint to the interface at address, and makes it if there is none, after its NIC has
 // answered that it is there.
 func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
+	e, err := i.connect(name)
+	if err = i.named.again(name, err); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (i *Iface) connect(name []byte) (hw.Endpoint, error) {
 	device := name
 	if i.cfg.Resolve != nil {
 		var err error
@@ -266,6 +274,9 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	defer i.mu.Unlock()
 	e := i.ids.Load().find(a.id())
 	if e != nil && e.addr.nonce != a.nonce {
+		if !i.named.says(a) {
+			return nil, fmt.Errorf("cxi: peer %s has greeted meanwhile: %w", e, hw.ErrUnreachable)
+		}
 		e.end(fmt.Errorf("another interface has the place of peer %s: %w", e, hw.ErrPeerDead))
 		e = nil
 	}

@@ -2,9 +2,11 @@ package cxi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -22,8 +24,9 @@ type ownName struct {
 	name   []byte // the interface's own; immutable
 	memory pinned // the own address, and behind it that of a peer for each question
 
-	mu        sync.Mutex // of control calls; taken before a queue's lock
+	mu        sync.Mutex // of control calls and greetings; taken after Iface.mu and before a queue's lock
 	known     map[proto.Name]address
+	refused   map[proto.Name]time.Time // when peers refused first, of those that are asked again
 	questions [maxQuestions]question
 }
 
@@ -33,12 +36,17 @@ const (
 	namedBytes = 32
 	// namedBits are the match bits of the entry: those of the presence entry are odd.
 	namedBits = 0
+	// refusedTime is how long a peer is asked again that refuses: it may be about to be enabled.
+	refusedTime = 200 * time.Millisecond
 )
 
 // question asks for the address of an interface.
 type question struct {
-	of    proto.Name // under ownName.mu, as asked
+	of    proto.Name // under ownName.mu, as what follows to at
 	asked bool
+	// stale says that the answer is of no use: the name may be another interface's since, or none comes.
+	stale bool
+	at    time.Time // when it was asked
 	// answer is answered with the NIC's code, 0 until that has come. Stored by the thread that takes in the event, read
 	// by that which asks again; sequentially consistent.
 	answer atomic.Uint64
@@ -51,7 +59,8 @@ func (i *Iface) openNamed() (err error) {
 	if !i.cfg.Named {
 		return nil
 	}
-	n := &ownName{i: i, name: nameOf(i.addr), known: map[proto.Name]address{}}
+	n := &ownName{i: i, name: nameOf(i.addr), known: map[proto.Name]address{},
+		refused: map[proto.Name]time.Time{}}
 	const size = namedBytes * (1 + maxQuestions)
 	if n.memory, err = i.d.newPinned(size, libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
@@ -94,13 +103,17 @@ func (n *ownName) resolve(name []byte) ([]byte, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.i.closed.Load() {
+		return nil, errClosed
+	}
 	if a, ok := n.known[of]; ok {
 		return a.appendTo(nil), nil
 	}
 	free := -1
 	for k := range n.questions {
 		q := &n.questions[k]
-		if q.asked && q.of == of {
+		q.stale = q.stale || n.unanswered(q)
+		if q.asked && q.of == of && !q.stale {
 			return n.heard(k)
 		}
 		if !q.asked || free < 0 && q.answer.Load() != 0 { // an answer for which no one has come
@@ -108,9 +121,22 @@ func (n *ownName) resolve(name []byte) ([]byte, error) {
 		}
 	}
 	if free < 0 {
-		return nil, fmt.Errorf("cxi: %d addresses are asked for: %w", maxQuestions, hw.ErrNoResource)
+		return nil, fmt.Errorf("cxi: %d addresses are asked for: %w", maxQuestions, hw.ErrUnreachable)
 	}
 	return nil, n.ask(free, of)
+}
+
+// unanswered reports whether no answer to a question comes: the NIC has refused a command since. As it may be at the
+// memory, that is used again only if one comes nevertheless. The caller has n.mu.
+func (n *ownName) unanswered(q *question) bool {
+	now := time.Now()
+	if !q.asked || q.answer.Load() != 0 || now.Sub(q.at) < n.i.cfg.PathTimeout {
+		return false
+	}
+	t := n.i.tx[0]
+	t.take()
+	defer t.give()
+	return t.overdue(now) && !q.at.After(t.refusedAt)
 }
 
 // ask has the NIC read the address. The caller has n.mu.
@@ -124,11 +150,12 @@ func (n *ownName) ask(k int, of proto.Name) error {
 	q.take()
 	defer q.give()
 	if !q.room() || !q.q.Get(&get) {
-		return fmt.Errorf("cxi: no room to ask for an address: %w", hw.ErrNoResource)
+		return fmt.Errorf("cxi: no room to ask for an address: %w", hw.ErrUnreachable)
 	}
 	q.posted.add(1)
-	n.questions[k].answer.Store(0)
-	n.questions[k].of, n.questions[k].asked = of, true
+	asked := &n.questions[k]
+	asked.answer.Store(0)
+	asked.of, asked.asked, asked.stale, asked.at = of, true, false, time.Now()
 	return fmt.Errorf("cxi: NIC %#x has not said what PID %d is: %w", of.NID, of.PID, hw.ErrUnreachable)
 }
 
@@ -179,7 +206,86 @@ func notNamed(of proto.Name, code uint32) error {
 func (n *ownName) forget(name []byte) {
 	if of, ok := proto.ParseName(name, n.i.d.pidBits()); ok {
 		n.mu.Lock()
+		defer n.mu.Unlock()
 		delete(n.known, of)
-		n.mu.Unlock()
+		n.drop(of)
 	}
+}
+
+// learn takes in what an interface says of itself: what was known of its name is of one before. n may be nil.
+func (n *ownName) learn(a address) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		of := proto.Name{NID: a.nid, PID: a.pid}
+		n.known[of] = a
+		n.drop(of)
+	}
+}
+
+// drop has answers about a name that are on their way, or that no one has fetched, be of no use. The caller has n.mu.
+func (n *ownName) drop(of proto.Name) {
+	for k := range n.questions {
+		if q := &n.questions[k]; q.of == of {
+			q.stale = true
+		}
+	}
+}
+
+// says reports whether an address is what is known of its name: it is not if a peer has greeted since it was resolved.
+// n may be nil: it is.
+func (n *ownName) says(a address) bool {
+	if n == nil {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known[proto.Name{NID: a.nid, PID: a.pid}] == a
+}
+
+// again is the outcome of a Connect: a refusal is not one for refusedTime, as the peer may be about to be enabled, or
+// what was known be of one before, which is forgotten by then. n may be nil: it is as given.
+func (n *ownName) again(name []byte, err error) error {
+	if n == nil || errors.Is(err, hw.ErrUnreachable) {
+		return err
+	}
+	of, ok := proto.ParseName(name, n.i.d.pidBits())
+	if !ok {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	since, again := n.refused[of]
+	past := time.Since(since)
+	switch {
+	case !errors.Is(err, hw.ErrNoPath) || again && past >= refusedTime && past < 10*refusedTime:
+		delete(n.refused, of)
+		return err
+	case !again || past >= refusedTime: // or it was asked before, for another use
+		n.refused[of] = time.Now()
+	}
+	return fmt.Errorf("%v: %w", err, hw.ErrUnreachable)
+}
+
+// drain waits until the NIC has answered what was asked, but not for long: it may be at the memory. The interface is
+// closed: nothing is asked any more. n may be nil.
+func (n *ownName) drain() {
+	for end := time.Now().Add(closeWait); n.asks() && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+		n.i.tx[0].tryPoll()
+	}
+}
+
+// asks reports whether an answer is on its way. n may be nil.
+func (n *ownName) asks() bool {
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for k := range n.questions {
+		if q := &n.questions[k]; q.asked && q.answer.Load() == 0 {
+			return true
+		}
+	}
+	return false
 }

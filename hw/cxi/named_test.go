@@ -118,3 +118,126 @@ func TestNamedMany(t *testing.T) {
 	}
 	say(t, reach(t, a, b, a, b), 7, b, a, b)
 }
+
+// kill ends a station without a word, as when its process is killed.
+func kill(t *testing.T, s *station) {
+	t.Helper()
+	s.closed.Store(true)
+	if err := s.release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNamedSuccessor: an interface that has the name of one that was killed, and has greeted, is what the name leads to
+// from then on, and its connection is not given up for what was known before.
+func TestNamedSuccessor(t *testing.T) {
+	for n := range 20 {
+		a, b := newNamed(t, 0, true), newNamed(t, 0, true)
+		say(t, reach(t, a, b, a, b), 1, b, a, b)
+		say(t, reach(t, b, a, a, b), 2, a, a, b)
+		pid, before := b.addr.pid, a.ids.Load().find(b.addr.id())
+		kill(t, b)
+		c := newNamed(t, pid, true)
+		if err := reach(t, c, a, c).AMShort(1, 3, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		for a.ids.Load().find(c.addr.id()) == before {
+			c.Progress(4)
+			a.Progress(1)
+		}
+		if n%2 == 0 { // also when the end of the one before has been reported
+			until(t, "the end of the one before is not reported", before.Reported, c, a)
+		}
+		now := a.ids.Load().find(c.addr.id())
+		if _, err := a.endpointTo(b.addr, c.Address()); !errors.Is(err, hw.ErrUnreachable) || now.Err() != nil {
+			t.Fatalf("an address that was resolved before: %v, %v", err, now.Err())
+		}
+		ep := reach(t, a, c, a, c)
+		if ep != hw.Endpoint(now) {
+			t.Fatalf("the name leads to another endpoint than that of its greeting: %v", now.Err())
+		}
+		say(t, ep, 4, c, a, c)
+		if c.gone != 0 {
+			t.Error("the connection was given up")
+		}
+		if err := errors.Join(a.Close(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNamedStale: an answer that no one has fetched before the interface was another's leads to that nevertheless.
+func TestNamedStale(t *testing.T) {
+	a, b := newNamed(t, 0, true), newNamed(t, 0, true)
+	if _, err := a.Connect(b.Address()); !errors.Is(err, hw.ErrUnreachable) {
+		t.Fatal(err)
+	}
+	until(t, "no answer", func() bool { return !a.named.asks() }, a)
+	a.named.forget(b.Address())
+	if at, err := a.named.resolve(b.Address()); err == nil {
+		t.Errorf("an answer from before the end of an interface is taken: % x", at)
+	}
+	until(t, "no answer", func() bool { return !a.named.asks() }, a)
+	pid := b.addr.pid
+	kill(t, b)
+	c := newNamed(t, pid, true)
+	say(t, reach(t, a, c, a, c), 1, c, a, c)
+}
+
+// TestNamedSoon: a peer that is being enabled when it is asked for is reached.
+func TestNamedSoon(t *testing.T) {
+	a, b := newNamed(t, 0, true), newNamed(t, 0, true)
+	name, pid := b.Address(), b.addr.pid
+	kill(t, b)
+	for range 2 { // asked, and refused
+		if _, err := a.Connect(name); !errors.Is(err, hw.ErrUnreachable) || errors.Is(err, hw.ErrNoPath) {
+			t.Fatal(err)
+		}
+		until(t, "no answer", func() bool { return !a.named.asks() }, a)
+	}
+	b = newNamed(t, pid, true)
+	until(t, "not reached", func() bool { _, err := a.Connect(name); return err == nil }, a, b)
+}
+
+// TestNamedUnanswered: questions that the NIC does not answer any more do not keep peers from being reached, and where
+// there are no others that ends as with peers that are silent.
+func TestNamedUnanswered(t *testing.T) {
+	a, b := newNamed(t, 0, true), newNamed(t, 0, true)
+	n := a.named
+	of, _ := proto.ParseName(b.Address(), b.d.pidBits())
+	ask := func(k int) {
+		n.questions[k].of, n.questions[k].asked, n.questions[k].at = of, true, time.Now().Add(-time.Hour)
+	}
+	ask(0)
+	for range 3 {
+		if _, err := a.Connect(b.Address()); !errors.Is(err, hw.ErrUnreachable) || n.questions[1].asked {
+			t.Fatalf("asked again, and no command was refused: %v", err)
+		}
+	}
+	a.tx[0].refusedAt = time.Now().Add(-time.Hour / 2)
+	say(t, reach(t, a, b, a, b), 1, b, a, b)
+	for k := range n.questions {
+		ask(k)
+	}
+	if _, err := a.Connect(proto.Name{NID: of.NID, PID: of.PID + 1}.AppendTo(nil)); !errors.Is(err, hw.ErrUnreachable) {
+		t.Errorf("without a question: %v", err)
+	}
+}
+
+// TestNamedClose: an interface that closes waits for the NIC, which may be at the memory of what was asked for, and
+// asks no more.
+func TestNamedClose(t *testing.T) {
+	a := newNamed(t, 0, true)
+	name := func(n uint32) []byte { return proto.Name{NID: a.addr.nid, PID: 300 + n}.AppendTo(nil) }
+	for n := range uint32(maxQuestions) {
+		if _, err := a.Connect(name(n)); !errors.Is(err, hw.ErrUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Close(); err != nil || a.named.asks() {
+		t.Errorf("closed with questions that are not answered: %v", err)
+	}
+	if _, err := a.Connect(name(0)); !errors.Is(err, errClosed) {
+		t.Errorf("Connect after Close: %v", err)
+	}
+}

@@ -332,6 +332,7 @@ func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *En
 		return nil
 	}
 	i := r.i
+	i.named.learn(a)
 	name, stream := append([]byte(nil), data[addressBytes:]...), uint32(header>>1)
 	if e != nil && e.addr.nonce == a.nonce {
 		if e.lease.stream == 0 && e.failure.Load() == nil {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Collective operations of endpoints of FI_PROTO_CXI, by messages of weft's own over the same NIC. Without a NIC of
  * Slingshot, or its model, all is skipped. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "../../include/weft/coll.h"
 #include "group.h"
 
 /* Options of a member. */
@@ -156,11 +160,231 @@ static void test_silent(long limit)
 		group_close(&g);
 }
 
+/* Several joins of each member at once, whose events come in any order. */
+static void test_several(long arg)
+{
+	enum { JOINS = 3 };
+	struct node_opts o = member_opts();
+	fi_addr_t addr[JOINS];
+	struct fid_av_set *sets[JOINS];
+	struct fid_mc *mcs[JOINS];
+	struct group g;
+
+	(void)arg;
+	open_member(&g, &o);
+	for (size_t i = 0; i < JOINS; i++) {
+		struct fi_av_set_attr attr = { .start_addr = g.n.peer[0],
+					       .end_addr = g.n.peer[test_procs - 1 - (i == 1)],
+					       .stride = 1 + (i == 2) };
+		bool in = i == 1 ? test_rank < test_procs - 1 : i != 2 || test_rank % 2 == 0;
+
+		sets[i] = NULL;
+		if (!in)
+			continue;
+		OK(fi_av_set(g.n.av, &attr, &sets[i], NULL));
+		OK(fi_join_collective(g.n.ep, FI_ADDR_NOTAVAIL, sets[i], 0, &mcs[i], &addr[i]));
+	}
+	for (size_t i = 0; i < JOINS; i++) {
+		struct fi_eq_entry e;
+		uint32_t event;
+
+		if (!sets[i])
+			continue;
+		CHECK(fi_eq_sread(g.eq, &event, &e, sizeof(e), 20000, 0) == sizeof(e) && event == FI_JOIN_COMPLETE);
+		for (size_t k = 0; k < JOINS; k++)
+			CHECK(!sets[k] || (e.context == &addr[k]) == (e.fid == &mcs[k]->fid));
+	}
+	for (size_t i = 0; i < JOINS; i++) {
+		uint64_t one = 1, all = 0;
+
+		if (!sets[i])
+			continue;
+		OK(fi_allreduce(g.n.ep, &one, 1, NULL, &all, NULL, fi_mc_addr(mcs[i]), FI_UINT64, FI_SUM, 0, &all));
+		group_done(&g, &all);
+		CHECK(all == (i == 0 ? (uint64_t)test_procs : i == 1 ? test_procs - 1ul : (test_procs + 1) / 2ul));
+	}
+	barrier(&g.n);
+	for (size_t i = 0; i < JOINS; i++) {
+		if (sets[i]) {
+			OK(fi_close(&mcs[i]->fid));
+			OK(fi_close(&sets[i]->fid));
+		}
+	}
+	group_close(&g);
+}
+
+/* Endpoints beside the member's own, opened and closed by another thread on the queue that the member reads. */
+static _Atomic bool beside_ends;
+
+static void *closes(void *arg)
+{
+	struct group *g = arg;
+
+	while (!beside_ends) {
+		struct fid_ep *ep;
+		uint64_t end = now_ms() + 3;
+
+		OK(fi_endpoint(g->n.domain, g->n.info, &ep, NULL));
+		OK(fi_ep_bind(ep, &g->eq->fid, 0));
+		OK(fi_ep_bind(ep, &g->n.av->fid, 0));
+		OK(fi_ep_bind(ep, &g->n.txcq->fid, FI_TRANSMIT | FI_RECV));
+		OK(fi_enable(ep));
+		while (now_ms() < end)
+			sched_yield();
+		OK(fi_close(&ep->fid));
+	}
+	return NULL;
+}
+
+/* Joins, operations and closes of groups, beside which another thread opens and closes endpoints of the same queue. */
+static void test_close_beside(long rounds)
+{
+	struct node_opts o = member_opts();
+	struct group g;
+	pthread_t other;
+
+	o.wait = FI_WAIT_UNSPEC;
+	open_member(&g, &o);
+	beside_ends = false;
+	CHECK(pthread_create(&other, NULL, closes, &g) == 0);
+	for (long i = 0; i < rounds; i++) {
+		group_join(&g, 0, 1);
+		group_every(&g, 0, g.n.peer[0], (size_t)i);
+		barrier(&g.n);
+		group_leave(&g);
+	}
+	beside_ends = true;
+	CHECK(pthread_join(other, NULL) == 0);
+	barrier(&g.n);
+	group_close(&g);
+}
+
+/* Opens an endpoint of a PID. */
+static void open_named(struct group *g, uint64_t pid)
+{
+	struct node_opts o = member_opts();
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	uint64_t name;
+
+	o.caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE;
+	o.disabled = true;
+	memset(g, 0, sizeof(*g));
+	node_open(&g->n, &o);
+	memcpy(&name, g->n.info->src_addr, sizeof(name));
+	name = (name & ~0x1ffull) | pid;
+	OK(fi_eq_open(g->n.fabric, &attr, &g->eq, NULL));
+	OK(fi_ep_bind(g->n.ep, &g->eq->fid, 0));
+	OK(fi_setname(&g->n.ep->fid, &name, sizeof(name)));
+	OK(fi_enable(g->n.ep));
+	g->n.o.disabled = false;
+}
+
+/* A member of a group that closes its endpoint, and is back under its name, joins again with members whose first group
+ * is still open. */
+static void test_again(long rounds)
+{
+	struct node_opts o = member_opts();
+	bool leaves = test_rank == test_procs - 1;
+	struct name names[NODE_PEERS];
+	struct group first, g;
+
+	struct group *own = leaves ? &g : &first; /* g has the last group */
+
+	node_need(&o);
+	if (leaves) {
+		open_named(own, 123);
+		node_connect(&own->n);
+	} else {
+		open_member(own, &o);
+	}
+	group_join(own, 0, 1);
+	group_every(own, 0, own->n.peer[0], 10);
+	barrier(&own->n);
+	if (!leaves)
+		g = first;
+	for (long i = 0; i < rounds; i++) {
+		if (leaves) {
+			group_leave(&g);
+			group_close(&g);
+			open_named(&g, 123);
+		} else {
+			struct fi_cq_tagged_entry e;
+
+			for (uint64_t end = now_ms() + 50; now_ms() < end;) /* its end is noticed */
+				CHECK(fi_cq_read(g.n.txcq, &e, 1) == -FI_EAGAIN);
+			if (i)
+				group_leave(&g);
+		}
+		node_names(&g.n, names);
+		for (int r = 0; leaves && r < test_procs; r++)
+			g.n.peer[r] = node_insert_name(&g.n, &names[r]);
+		group_join(&g, 0, 1);
+		group_every(&g, 0, g.n.peer[0], 10);
+		barrier(&g.n);
+	}
+	if (!leaves)
+		group_leave(&g);
+	close_member(own);
+}
+
+/* What endpoints without a progress thread's polls and without measured paths refuse. */
+static void test_refused(long arg)
+{
+	struct node_opts o = member_opts();
+	struct weft_coll_path path = { .size = sizeof(path) };
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	(void)arg;
+	open_member(&g, &o);
+	OK(fi_open_ops(&g.n.ep->fid, WEFT_COLL_OPS, 0, (void **)&ops, NULL));
+	EXPECT_RC(ops->path(g.n.ep, g.n.peer[0], &path), -FI_EINVAL);
+	EXPECT_RC(ops->reserve(g.n.ep, 1), -FI_EINVAL);
+	group_close(&g);
+}
+
+/* An endpoint of collective operations alone needs a queue or a counter, as others do. */
+static void test_alone(long arg)
+{
+	struct node_opts o = member_opts();
+	struct fi_info *info;
+	struct fid_ep *ep;
+	struct group g;
+
+	(void)arg;
+	open_member(&g, &o);
+	info = fi_dupinfo(g.n.info);
+	CHECK(info != NULL);
+	info->caps = info->tx_attr->caps = info->rx_attr->caps = FI_COLLECTIVE;
+	OK(fi_endpoint(g.n.domain, info, &ep, NULL));
+	OK(fi_ep_bind(ep, &g.n.av->fid, 0));
+	OK(fi_ep_bind(ep, &g.eq->fid, 0));
+	EXPECT_RC(fi_enable(ep), -FI_ENOCQ);
+	OK(fi_ep_bind(ep, &g.n.txcq->fid, FI_TRANSMIT));
+	OK(fi_enable(ep));
+	OK(fi_close(&ep->fid));
+	fi_freeinfo(info);
+	group_close(&g);
+}
+
+/* Bounce buffers that are longer than the NIC's messages may be. */
+static void test_bounce(long size)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld", size);
+	setenv("FI_WEFT_BOUNCE_SIZE", text, 1);
+	test_every(1);
+}
+
 static const struct test tests[] = {
 	{ "every_1", test_every, 1, 60, 1 },	  { "every_2", test_every, 2, 60, 1 },
 	{ "every_4", test_every, 4, 120, 1 },	  { "every_second", test_every, 4, 120, 2 },
 	{ "modes", test_modes, 4, 120, 0 },	  { "beside", test_beside, 2, 60, 300 },
-	{ "silent_2", test_silent, 2, 60, 5000 }, { "silent_4", test_silent, 4, 60, 5000 },
+	{ "silent_2", test_silent, 2, 60, 8000 }, { "silent_4", test_silent, 4, 60, 8000 },
+	{ "several", test_several, 4, 60, 0 },	  { "close_beside", test_close_beside, 3, 120, 6 },
+	{ "again", test_again, 3, 60, 3 },	  { "alone", test_alone, 1, 60, 0 },
+	{ "refused", test_refused, 2, 60, 0 },	  { "bounce", test_bounce, 2, 60, 2 << 20 },
 };
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 package backends
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -191,6 +192,7 @@ const (
 	messageBuffers = 4
 	messageEvents  = 1024
 	messageBounces = 64
+	maxMessage     = 1 << 20 // bytes of one, but for its head
 )
 
 // OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
@@ -226,7 +228,8 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	}
 	if e.Messages {
 		c.RxBuffers, c.RxBytes, c.RxEvents, c.Named = messageBuffers, 0, messageEvents, true
-		c.BounceCount, c.BounceBytes, c.Depth, c.Posted = messageBounces, e.Config.BounceSize, 0, 0
+		c.BounceCount = cmp.Or(e.Config.BounceCount, messageBounces)
+		c.BounceBytes, c.Depth, c.Posted = min(e.Config.BounceSize, maxMessage), 0, 0
 	}
 	i, err := m.Open(c)
 	if err != nil {

@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
@@ -59,10 +61,9 @@ func (g *Group) decide(c *Protocol) {
 	}
 }
 
-// reach connects to all members, and finds whether one is reached over the network, and whether
-// one of a lower rank is not. Errors:
-// fi.EAGAIN while one is not connected, and those of connect.
-func (g *Group) reach() error {
+// reach connects to all members, each beside the others, and finds whether one is reached over the network, and whether
+// one of a lower rank is not. Errors: fi.EAGAIN while one is not connected, and those of connect.
+func (g *Group) reach() (awaited error) {
 	g.join.first = true
 	for i := range g.members {
 		m := &g.members[i]
@@ -73,12 +74,16 @@ func (g *Group) reach() error {
 			return fi.ECONNRESET // its address has another process now
 		}
 		p, err := m.peer.Connect()
-		if err != nil {
+		switch {
+		case errors.Is(err, fi.EAGAIN):
+			awaited = err
+			continue
+		case err != nil:
 			return err
 		}
 		far := p.Over().Caps&hw.CapDrops != 0
 		g.join.spans = g.join.spans || far
 		g.join.first = g.join.first && (far || i > g.rank)
 	}
-	return nil
+	return awaited
 }

@@ -134,6 +134,8 @@ func (g *Groups) Refused() uint64 {
 func (g *Groups) onPeer(ev hw.PeerEvent) {
 	if ev.HasSource {
 		g.Protocol.SourceLost(ev.Source)
+		// Requests of its successor have the same numbers.
+		g.out.Drop(func(to *destination) bool { return to.peer == nil && to.src == ev.Source })
 	}
 	if ev.Endpoint == nil {
 		return

@@ -1,10 +1,147 @@
 package members
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/names"
 )
+
+// device is an interface whose peers the test makes.
+type device struct {
+	hw.Iface
+	to  *path0
+	err error // of Connect, nil: to
+	on  func(hw.PeerEvent)
+}
+
+// path0 is an endpoint of a device.
+type path0 struct {
+	hw.Endpoint
+	err            error
+	reported, full bool
+	sent           int
+}
+
+func (d *device) Address() []byte                  { return []byte{1, 0, 0, 0, 0, 0, 0, 0} }
+func (d *device) Attr() hw.Attr                    { return hw.Attr{MaxAMShort: 100, MaxAMBcopy: 1000} }
+func (d *device) SetHandler(hw.AMID, hw.Handler)   {}
+func (d *device) OnPeerEvent(f func(hw.PeerEvent)) { d.on = f }
+func (d *device) SourceAddress(hw.Source) []byte   { return nil }
+func (d *device) Connect([]byte) (hw.Endpoint, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d.to, nil
+}
+
+func (p *path0) Err() error     { return p.err }
+func (p *path0) Reported() bool { return p.reported }
+func (p *path0) AMShort(hw.AMID, uint64, []byte, []byte) error {
+	if p.full {
+		return hw.ErrNoResource
+	}
+	p.sent++
+	return nil
+}
+
+func openGroups(t *testing.T, d *device) *Groups {
+	t.Helper()
+	_, g, err := Open(Options{Iface: d, Directory: &Directory{}, Config: config.Default(), Eager: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// connects tries until the answer is another than to try again, or for a while.
+func connects(p *peer) (err error) {
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err = p.Connect(); err != fi.EAGAIN {
+			break
+		}
+	}
+	return err
+}
+
+// TestConnect: a peer is connected to when it answers. One that is gone is gone for the groups that have used it, and
+// is asked for anew by one that joins.
+func TestConnect(t *testing.T) {
+	first := &path0{}
+	d := &device{to: first, err: hw.ErrUnreachable}
+	g := openGroups(t, d)
+	p := g.peers.use(names.Name{Family: names.AFWord, IP: [16]byte{2}}, []byte("p"))
+	if err := connects(p); err != fi.EAGAIN {
+		t.Fatalf("a peer that has not answered: %v", err)
+	}
+	d.err = nil
+	if err := connects(p); err != nil {
+		t.Fatal(err)
+	}
+	if path, ok := p.Ready(); !ok || path.Transport() != hw.Endpoint(first) {
+		t.Fatal("it is not connected")
+	}
+	first.err, d.err = hw.ErrPeerDead, hw.ErrUnreachable
+	if err := connects(p); err != fi.EAGAIN {
+		t.Errorf("the last messages of a peer that is gone may come: %v", err)
+	}
+	first.reported = true
+	if err := connects(p); err != fi.ECONNRESET {
+		t.Errorf("a peer that is gone: %v", err)
+	}
+	if p != g.peers.use(p.name, p.raw) {
+		t.Fatal("another peer, while a group uses it")
+	}
+	if err := connects(p); err != fi.EAGAIN {
+		t.Errorf("a group joins with a peer that was gone: %v", err)
+	}
+	d.to, d.err = &path0{}, nil
+	if err := connects(p); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+	d.to.err, d.to.reported, d.err = hw.ErrPeerDead, true, fmt.Errorf("%w: %w", hw.ErrNoPath, hw.ErrPeerDead)
+	if err := connects(p); err != fi.ECONNRESET {
+		t.Errorf("it is gone again: %v", err)
+	}
+	g.peers.use(p.name, p.raw)
+	if err := connects(p); err != fi.EHOSTUNREACH {
+		t.Errorf("a group joins with one that has no messages: %v", err)
+	}
+}
+
+// TestWaits: what waits for room goes when there is, but not to a peer or a source that is gone.
+func TestWaits(t *testing.T) {
+	d := &device{to: &path0{full: true}}
+	g := openGroups(t, d)
+	p := g.peers.use(names.Name{Family: names.AFWord, IP: [16]byte{2}}, []byte("p"))
+	wait := func() {
+		g.Send(p, 1, 0, nil)
+		g.Answer(7, 1, 0, nil)
+		g.Answer(8, 1, 0, nil)
+	}
+	wait()
+	if g.out.Len() != 3 || !g.Busy() {
+		t.Fatalf("%d messages wait", g.out.Len())
+	}
+	d.on(hw.PeerEvent{Source: 7, HasSource: true})
+	if g.out.Len() != 2 {
+		t.Errorf("%d messages wait when a source is gone", g.out.Len())
+	}
+	d.on(hw.PeerEvent{Endpoint: d.to})
+	if g.out.Len() != 1 {
+		t.Errorf("%d messages wait when a peer is gone", g.out.Len())
+	}
+	if d.to.full = false; d.to.sent != 0 {
+		t.Fatal("sent without room")
+	}
+	if g.Pump(); d.to.sent != 1 || g.Busy() {
+		t.Errorf("%d messages are sent, not that for the source that is there", d.to.sent)
+	}
+}
 
 // TestPeers: a peer is the same for all groups that use it, and gone when none does.
 func TestPeers(t *testing.T) {

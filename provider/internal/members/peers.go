@@ -3,6 +3,7 @@ package members
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
@@ -31,6 +32,9 @@ type peer struct {
 	raw    []byte
 	number uint32
 	uses   int // by groups; under peerList.mu
+	// joined says that a group has begun to use the peer: what became of attempts before is nothing to it. Set by the
+	// joining thread, taken by the lease holder.
+	joined atomic.Bool
 
 	attempts peers.Attempts // the lease holder's, as what follows
 	path     *path          // nil: not connected
@@ -57,6 +61,7 @@ func (l *peerList) use(n names.Name, raw []byte) *peer {
 		l.list = append(l.list, p)
 	}
 	p.uses++
+	p.joined.Store(true)
 	return p
 }
 
@@ -101,6 +106,9 @@ func (p *peer) Connect() (coll.Path, error) {
 		}
 		p.attempts.Lose(false)
 		p.path = nil
+	}
+	if p.joined.Swap(false) {
+		p.attempts.Reset()
 	}
 	now, limit := time.Now(), p.g.o.Config.ConnectTimeout
 	if !p.attempts.Begin(now) {
