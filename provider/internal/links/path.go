@@ -58,13 +58,6 @@ func (p *Path) Device() list.Device {
 	return p.Via
 }
 
-// Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
-func (p *Path) Uncork() {
-	if c, ok := p.Endpoint.(hw.Corker); ok {
-		c.Uncork()
-	}
-}
-
 // AckOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
 func (p *Path) AckOfNote(flags uint64) bool {
 	return flags&fi.DeliveryComplete != 0 ||
