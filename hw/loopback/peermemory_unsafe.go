@@ -124,15 +124,8 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 		if cut != 0 {
 			r[0].len += cut
 		}
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno != 0:
-			return done, e.peerError(errno)
-		case n == 0 && e.ending():
-			return done, hw.ErrPeerDead
-		case n == 0:
-			return done, fmt.Errorf("loopback: transfer stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
+		if n == 0 || errno != 0 {
+			return done, e.stopped(errno, uint64(done), uint64(total))
 		}
 		done += int(n)
 		l, r = advance(l, n), advance(r, n)
@@ -140,16 +133,29 @@ func (e *Endpoint) transferProcess(l, r []iovec, total int, call uintptr) (int, 
 	return done, nil
 }
 
-// vmTransfer is the system call. raw hides it from the Go scheduler.
-func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix.Errno) {
-	lp, rp := unsafe.Pointer(&l[0]), unsafe.Pointer(&r[0])
-	if raw {
-		n, _, errno := unix.RawSyscall6(call, uintptr(pid),
-			uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
-		return n, errno
+// stopped is why a system call has moved nothing of a transfer that is at done bytes.
+func (e *Endpoint) stopped(errno unix.Errno, done, total uint64) error {
+	switch {
+	case errno != 0:
+		return e.peerError(errno)
+	case e.ending():
+		return hw.ErrPeerDead
 	}
-	n, _, errno := unix.Syscall6(call, uintptr(pid),
-		uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
+	return fmt.Errorf("loopback: transfer stopped at %d of %d bytes: %w", done, total, hw.ErrInvalid)
+}
+
+// vmTransfer is the system call, again when a signal has ended it. raw hides it from the Go scheduler.
+func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (n uintptr, errno unix.Errno) {
+	lp, rp := unsafe.Pointer(&l[0]), unsafe.Pointer(&r[0])
+	for errno = unix.EINTR; errno == unix.EINTR; {
+		if raw {
+			n, _, errno = unix.RawSyscall6(call, uintptr(pid),
+				uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
+		} else {
+			n, _, errno = unix.Syscall6(call, uintptr(pid),
+				uintptr(lp), uintptr(len(l)), uintptr(rp), uintptr(len(r)), 0)
+		}
+	}
 	return n, errno
 }
 

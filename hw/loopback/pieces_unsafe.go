@@ -117,15 +117,8 @@ func (e *Endpoint) transferPieces(p *hw.Pieces, first, end int, total uint64, wr
 		r[count-1].len -= cut
 		n, errno := vmTransfer(call, e.pid, l[:count], r[:count], total <= rawChunk)
 		r[count-1].len += cut
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno != 0:
-			return moved, e.peerError(errno)
-		case n == 0 && e.ending():
-			return moved, hw.ErrPeerDead
-		case n == 0:
-			return moved, fmt.Errorf("loopback: pieces stopped at %d of %d bytes: %w", moved, total, hw.ErrInvalid)
+		if n == 0 || errno != 0 {
+			return moved, e.stopped(errno, moved, total)
 		}
 		moved += uint64(n)
 		l, r = advance(l, n), advance(r, n)
