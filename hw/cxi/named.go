@@ -156,6 +156,11 @@ func (n *ownName) ask(k int, of proto.Name) error {
 	asked := &n.questions[k]
 	asked.answer.Store(0)
 	asked.of, asked.asked, asked.stale, asked.at = of, true, false, time.Now()
+	return unsaid(of)
+}
+
+// unsaid says that the answer to a question is not there.
+func unsaid(of proto.Name) error {
 	return fmt.Errorf("cxi: NIC %#x has not said what PID %d is: %w", of.NID, of.PID, hw.ErrUnreachable)
 }
 
@@ -169,15 +174,14 @@ func (n *ownName) answered(k uint64, code uint32) {
 // heard is the answer to a question, which another one may take the place of then. The caller has n.mu.
 func (n *ownName) heard(k int) ([]byte, error) {
 	q := &n.questions[k]
-	code := uint32(q.answer.Load())
-	switch {
-	case q.answer.Load() == 0:
-		return nil, fmt.Errorf("cxi: NIC %#x has not said what PID %d is: %w", q.of.NID, q.of.PID, hw.ErrUnreachable)
-	case code != wire.RcOk:
-		q.asked = false
-		return nil, notNamed(q.of, code)
+	answer := q.answer.Load()
+	if answer == 0 {
+		return nil, unsaid(q.of)
 	}
 	q.asked = false
+	if code := uint32(answer); code != wire.RcOk {
+		return nil, notNamed(q.of, code)
+	}
 	at := namedBytes * (1 + k)
 	a, err := parseAddress(n.memory.memory[at : at+addressBytes])
 	switch {
@@ -244,7 +248,7 @@ func (n *ownName) says(a address) bool {
 }
 
 // again is the outcome of a Connect: a refusal is not one for refusedTime, as the peer may be about to be enabled, or
-// what was known be of one before, which is forgotten by then. n may be nil: it is as given.
+// the address that was known may be of an interface before it. n may be nil: it is as given.
 func (n *ownName) again(name []byte, err error) error {
 	if n == nil || errors.Is(err, hw.ErrUnreachable) {
 		return err
