@@ -145,13 +145,6 @@ func (p *mpiJobsPlan) steps() int { return len(p.networks) * len(mpiKinds) * len
 func (r *run) mpiJobs() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	missing := map[string]bool{}
-	note := func(what string, err error) { // once
-		if !missing[what] {
-			r.note("no figures of %s: %v", what, err)
-		}
-		missing[what] = true
-	}
 	for _, name := range r.jobs.networks {
 		i := slices.IndexFunc(labNetworks, func(w labNetwork) bool { return w.name == name })
 		w := &labNetworks[i]
@@ -164,7 +157,7 @@ func (r *run) mpiJobs() error {
 			for _, p := range r.jobs.programs {
 				r.step("%s, %s, %s", w.title, k.title, p.title)
 				if err := r.mpiProgram(l, w, k, p); err != nil {
-					note(p.title+" under "+k.title+", "+w.title, err)
+					r.note("no figures of %s under %s, %s: %v", p.title, k.title, w.title, err)
 				}
 				r.noise.sample()
 			}
@@ -256,10 +249,11 @@ func (r *run) mpiJob(l *mpiLab, k *mpiKind, p *mpiProgram, env, command []string
 	for since := (time.Time{}); ; {
 		select {
 		case err := <-done:
-			if got := text(); err == nil || strings.Contains(got, p.until) {
+			got := text()
+			if err == nil || strings.Contains(got, p.until) {
 				return got, nil
 			}
-			return "", fmt.Errorf("%w: %s", err, lastLine([]byte(text())))
+			return "", fmt.Errorf("%w: %s", err, lastLine([]byte(got)))
 		case <-time.After(100 * time.Millisecond):
 		}
 		switch {
