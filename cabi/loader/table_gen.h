@@ -153,7 +153,7 @@ static const struct {
 	{ "rtt_sched_enable",
 	  "Choose the order of all-to-alls of long slices while they run, by what the paths to the members deliver: auto in groups of which a member is reached over a network that drops packets (UDP), yes in all, no in none. Alike at all members of a group, else the join fails. (string; default: auto; range: auto, yes, no)" },
 	{ "rtt_sched_policy",
-	  "Which peer gets the next chunk: adaptive begins slow paths first and has congested ones give way, greedy takes the least queueing delay, threshold passes over paths above FI_WEFT_RTT_SCHED_THRESHOLD, balanced keeps to the order unless delays differ by more than it pays for. (string; default: adaptive; range: adaptive, greedy, threshold, balanced)" },
+	  "Which peer gets the next chunk: adaptive begins slow paths first and has congested ones give way, greedy takes the least queueing delay, threshold passes over paths above FI_WEFT_RTT_SCHED_THRESHOLD, balanced keeps to the order unless delays differ by more than it pays for or a slow path has no time to wait. (string; default: adaptive; range: adaptive, greedy, threshold, balanced)" },
 	{ "rtt_sched_threshold",
 	  "Queueing delay of a path, above the least that was seen, above which it counts as congested. (duration, ns, us, ms, s, m or h; default: 100us; range: 0s to 1m)" },
 	{ "rtt_sched_variance_factor",

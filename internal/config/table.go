@@ -282,7 +282,7 @@ var table = []Var{
 		"Which peer gets the next chunk: adaptive begins slow paths first and has congested ones give "+
 			"way, greedy takes the least queueing delay, threshold passes over paths above "+
 			"FI_WEFT_RTT_SCHED_THRESHOLD, balanced keeps to the order unless delays differ by more than it "+
-			"pays for."),
+			"pays for or a slow path has no time to wait."),
 	durationVar("rtt_sched_threshold", "100us", 0, time.Minute,
 		func(c *Config) *time.Duration { return &c.SchedThreshold },
 		"Queueing delay of a path, above the least that was seen, above which it counts as congested."),

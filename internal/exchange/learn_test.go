@@ -157,21 +157,51 @@ func TestLags(t *testing.T) {
 // TestBeginsInOrder: an operation begins in the shifted order although pairs had different rates in the one before,
 // where they shared the link, and first with a path that was slow by itself.
 func TestBeginsInOrder(t *testing.T) {
-	e, now := withRelays(t, func(*Config) {})
-	out := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}
-	e.Start(now, out, make([]int64, 4))
-	e.rate, e.relays.most = 1e8, 4
-	for i, share := range []float64{1.4, 0.6, 1, 0.1} {
-		e.at(int32(i)).rate = share * e.rate / 4
-	}
-	now = now.Add(time.Second)
-	e.Start(now, out, make([]int64, 4))
-	for i, want := range []bool{false, false, false, true} {
-		if got := e.slowness(e.at(int32(i))); (got != 0) != want {
-			t.Errorf("peer %d is slower by %d halvings, slow: %t", i, got, want)
+	for _, policy := range []Policy{Adaptive, Balanced} {
+		e, now := withRelays(t, func(c *Config) { c.Policy = policy })
+		out := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}
+		e.Start(now, out, make([]int64, 4))
+		e.rate, e.relays.most = 1e8, 4
+		for i, share := range []float64{1.4, 0.6, 1, 0.1} {
+			e.at(int32(i)).rate = share * e.rate / 4
+		}
+		now = now.Add(time.Second)
+		e.Start(now, out, make([]int64, 4))
+		for i, want := range []bool{false, false, false, true} {
+			if got := e.slowness(e.at(int32(i))); (got != 0) != want {
+				t.Errorf("%v: peer %d is slower by %d halvings, slow: %t", policy, i, got, want)
+			}
+		}
+		if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) && policy == Adaptive {
+			t.Errorf("%v: keys %x %x %x %x", policy, e.key(0), e.key(1), e.key(2), e.key(3))
 		}
 	}
-	if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) {
-		t.Errorf("keys %x %x %x %x", e.key(0), e.key(1), e.key(2), e.key(3))
+}
+
+// TestBalancedSlow: under Balanced a pair on a slow path that has no time to give way comes before all others, whatever
+// its delay; one that has time, or a path that is not slow, has the place that its delay gives.
+func TestBalancedSlow(t *testing.T) {
+	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })
+	e.Start(now, []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}, make([]int64, 4))
+	e.rate, e.active = 1e8, 4
+	for i := range int32(4) {
+		e.at(i).rate = e.rate / 4
+	}
+	slow := e.at(3)
+	slow.queue = time.Second
+	for _, c := range []struct {
+		name   string
+		rate   float64
+		sent   int64
+		before bool
+	}{
+		{"not slow", e.rate / 4, 0, false},
+		{"slow, no time", e.rate / 100, 0, true},
+		{"slow, time", e.rate / 100, 1<<20 - 1<<10, false},
+	} {
+		slow.rate, slow.sent = c.rate, c.sent
+		if before := e.key(3) < e.key(1); before != c.before {
+			t.Errorf("%s: before others: %t", c.name, before)
+		}
 	}
 }

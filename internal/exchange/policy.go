@@ -23,7 +23,8 @@ const (
 	// Config.Factor deviations, unless the own link would idle.
 	Threshold
 	// Balanced keeps to the shifted order, unless the delays of two peers differ by
-	// more than the chunks between them take.
+	// more than the chunks between them take. A pair on a slow path that has no time to
+	// give way does not, and is the next to begin.
 	Balanced
 	policies
 )
@@ -91,10 +92,15 @@ func (e *Engine) key(i int32) uint64 {
 func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
 
 // placed is a peer's measure under Balanced: how many microseconds of chunks are before
-// it in the order, and its delay, which counts for as much as Window places.
+// it in the order, and its delay, which counts for as much as Window places; 0 if it is
+// to go on, or begin, before all others.
 func (e *Engine) placed(i int32) int64 {
+	p := e.at(i)
+	if e.slowness(p) > 0 && !e.hasTime(p) {
+		return 0
+	}
 	chunk := e.airtime(e.chunk)
-	delay := e.at(i).queue
+	delay := p.queue
 	if e.cfg.Window > 0 {
 		delay = min(delay, time.Duration(e.cfg.Window)*chunk)
 	}
@@ -122,11 +128,16 @@ func (e *Engine) above(p *peer) bool {
 	return p.busy || p.queue > e.cfg.Threshold+time.Duration(e.cfg.Factor*float64(p.dev))
 }
 
-// yields reports whether a pair gives way to others under Adaptive.
+// yields reports whether a pair gives way to others under Adaptive: if its delay is above that of all pairs.
 func (e *Engine) yields(p *peer) bool {
 	if !p.busy && p.queue <= max(e.cfg.Threshold, e.queue+time.Duration(e.cfg.Factor*float64(e.dev))) {
 		return false
 	}
+	return e.hasTime(p)
+}
+
+// hasTime reports whether a pair would end before half of what this member has left does, if it goes on at its rate.
+func (e *Engine) hasTime(p *peer) bool {
 	return p.rate > 0 && e.rate > 0 && float64(p.left())/p.rate < float64(e.left+e.others.left)/e.rate/2
 }
 
