@@ -103,7 +103,7 @@ func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return h.e.ep.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.tx.progressStripe)
+	return h.e.ep.sends.SendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.sends.Progress())
 }
 
 // Words are the words of one-sided operations that a source shares with this side.

@@ -356,3 +356,16 @@ func (r *receiving) deliver(t target.Target, a *arrived, payload []byte) {
 func (r *receiving) sendAck(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
 }
+
+// SendAck sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
+// there is room. The caller holds the progress lease.
+func (e *Endpoint) SendAck(source uint32, request uint64) {
+	e.leased.Taken().sendAck(source, request)
+}
+
+func (e *leasedEP) sendAck(source uint32, request uint64) {
+	s := e.senderOf(hw.Source(source))
+	e.rx.sendAck(&arrived{ep: e, source: s.ID, number: s.Number, src: hw.Source(source), request: request}, fi.Success)
+	e.fillBack(hw.Source(source)) // the data plane sends the next one
+	e.rx.sendSoon()
+}
