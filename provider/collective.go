@@ -206,7 +206,7 @@ func (h collAny) Notify() {
 // WithLease calls f with the progress lease.
 func (h collAny) WithLease(f func(*coll.Protocol)) {
 	r := h.ep.rx.acquire()
-	f(r.of(h.ep).collective)
+	f(h.ep.leased.Of(r).collective)
 	r.publish()
 	r.give()
 }

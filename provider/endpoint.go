@@ -52,8 +52,8 @@ type Endpoint struct {
 	notes     note.Notes
 	process   tokens.Process // of its tokens
 
-	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
-	leased lease.Guarded[leasedEP]
+	// leased is what the progress lease of rx guards from Enable on, beside rx. Stored before and by Enable.
+	leased lease.Part[leasedEP, leasedRx]
 }
 
 // attributes are what an endpoint is opened with. Immutable, but msgOrder, which is so from Enable on.
@@ -153,7 +153,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l.initMessages()
 	l.initRMA()
 	e := &l.ep
-	e.leased = lease.Guard(nil, l)
+	e.leased = lease.PartOf(&lease.Guarded[leasedRx]{}, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.rmas)}, d.cfg)
 	e.opened.Init(tokenEP{commonEP{e}})

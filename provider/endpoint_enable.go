@@ -140,7 +140,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	l := e.leased.Alone() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Alone()
-	e.leased = lease.Beside(&e.rx.leased, l)
+	e.leased = lease.PartOf(&e.rx.leased, l)
 	if err = e.links.Open(e.hot, e.bound.av, e.chosen.apart); err != nil {
 		return fi.ENOMEM
 	}

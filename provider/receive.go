@@ -135,9 +135,8 @@ func entryOf(e *hot.CQE) cq.Entry {
 	}
 }
 
-// Settle gives the message that the data plane describes to the receive that it has matched there. The caller holds
-// the progress lease.
-func (e *Endpoint) Settle(d *hot.Delivery) { e.leased.Taken().settle(d) }
+// Settle gives the message to an endpoint that the data plane describes to the receive that it has matched there.
+func (r *leasedRx) Settle(e *Endpoint, d *hot.Delivery) { e.leased.Of(r).settle(d) }
 
 func (e *leasedEP) settle(d *hot.Delivery) {
 	a := arrived{
@@ -357,10 +356,10 @@ func (r *receiving) sendAck(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
 }
 
-// SendAck sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
-// there is room. The caller holds the progress lease.
-func (e *Endpoint) SendAck(source uint32, request uint64) {
-	e.leased.Taken().sendAck(source, request)
+// SendAck sends a source of an endpoint the ACK of its request, whose message the data plane has taken in, or keeps the
+// ACK until there is room.
+func (r *leasedRx) SendAck(e *Endpoint, source uint32, request uint64) {
+	e.leased.Of(r).sendAck(source, request)
 }
 
 func (e *leasedEP) sendAck(source uint32, request uint64) {

@@ -47,7 +47,7 @@ func (e *Endpoint) disable() {
 	e.domain.drives.Part(e)
 	e.detachQueues()
 	r := e.rx.acquire()
-	l := r.of(e)
+	l := e.leased.Of(r)
 	r.flushOut(l)
 	r.detach(l)
 	e.table.Hide()

@@ -16,17 +16,22 @@ func (r *rxContext) setHandle(h uint64) {
 	r.hot.Handle = h
 }
 
-// Progress makes progress. The caller holds the lease, or the context needs
-// none (C takes it before it calls). It returns whether Triggered is to be called.
-func (r *rxContext) Progress() bool {
-	r.leased.Taken().progress()
-	return r.domain.work.Ready()
+// LeasedRx is a receive context as C's callbacks that have its progress lease name it.
+type LeasedRx = leasedRx
+
+// Leased is the context for a callback of C, which has taken the lease before, or knows that the context needs none.
+func (r *rxContext) Leased() *LeasedRx { return r.leased.Taken() }
+
+// Progress makes progress. It returns whether Triggered is to be called.
+func (r *leasedRx) Progress() bool {
+	r.progress()
+	return r.base.domain.work.Ready()
 }
 
 // Housekeeping is Progress that also runs the timers.
-func (r *rxContext) Housekeeping() bool {
-	r.leased.Taken().housekeeping()
-	return r.domain.work.Ready()
+func (r *leasedRx) Housekeeping() bool {
+	r.housekeeping()
+	return r.base.domain.work.Ready()
 }
 
 // Triggered posts the domain's operations whose counters have reached their

@@ -159,8 +159,8 @@ func (m twoSided) Handlers() map[hw.AMID]hw.Handler {
 	return all
 }
 
-// AckReceived ends a message whose ACK the data plane has taken in. The caller holds the progress lease.
-func (e *Endpoint) AckReceived(source uint32, request, status uint64) {
+// AckReceived ends a message of an endpoint whose ACK the data plane has taken in.
+func (r *leasedRx) AckReceived(e *Endpoint, source uint32, request, status uint64) {
 	outcome, ok := wire.AckStatus(status)
-	e.leased.Taken().sent.Acknowledged(hw.Source(source), request, outcome, ok)
+	e.leased.Of(r).sent.Acknowledged(hw.Source(source), request, outcome, ok)
 }
