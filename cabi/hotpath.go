@@ -261,13 +261,13 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 		p.answer = 0
 		o := handles.get(uint64(p.handle))
 		if e, ok := o.(*provider.MatchedEndpoint); ok {
-			p.answer = onContext(e, code)
+			p.answer = onContext[*provider.LeasedMatched](e, code)
 		} else if rx := rxOf(o); rx != nil {
-			p.answer = onContext(rx, code)
+			p.answer = onContext[*provider.LeasedRx](rx, code)
 		}
 	case hot.PollMatched:
 		e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint)
-		if ok && e.MatchedEvent((*hot.MatchEvent)(unsafe.Pointer(&p.match))) {
+		if ok && e.Leased().MatchedEvent((*hot.MatchEvent)(unsafe.Pointer(&p.match))) {
 			p.delivery.todo |= hot.TodoTriggered
 		}
 	case hot.PollFlush:
@@ -296,18 +296,23 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 type progressed interface {
 	Progress() bool
 	Housekeeping() bool
+}
+
+// guarded is what has progressed behind its lease.
+type guarded[L progressed] interface {
+	Leased() L
 	Triggered()
 }
 
 // onContext is what a poll asks for of a receive context. 1: triggers have fired, and PollTriggered, without the lease,
 // posts what waited for them.
-func onContext(rx progressed, code C.uint32_t) C.int32_t {
+func onContext[L progressed](rx guarded[L], code C.uint32_t) C.int32_t {
 	fired := false
 	switch code {
 	case hot.PollProgress:
-		fired = rx.Progress()
+		fired = rx.Leased().Progress()
 	case hot.PollTimers:
-		fired = rx.Housekeeping()
+		fired = rx.Leased().Housekeeping()
 	case hot.PollTriggered:
 		rx.Triggered()
 	}
@@ -341,15 +346,15 @@ func sleep(p *C.struct_weft_poll) C.int {
 func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_t) {
 	switch code {
 	case hot.DeliveryAckReceived:
-		e.AckReceived(uint32(d.source), uint64(d.request), uint64(d.data))
+		e.Rx().Leased().AckReceived(e, uint32(d.source), uint64(d.request), uint64(d.data))
 	case hot.DeliverySettle:
-		e.Settle((*hot.Delivery)(unsafe.Pointer(d)))
+		e.Rx().Leased().Settle(e, (*hot.Delivery)(unsafe.Pointer(d)))
 	case hot.DeliveryComplete:
 		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
 	case hot.DeliverySendAck:
-		e.SendAck(uint32(d.source), uint64(d.request))
+		e.Rx().Leased().SendAck(e, uint32(d.source), uint64(d.request))
 	case hot.DeliverySendDone:
-		e.SendDone(uint32(d.source), uint64(d.request))
+		e.Rx().Leased().SendDone(e, uint32(d.source), uint64(d.request))
 	case hot.DeliveryWakePeer:
 		e.WakePeer(uint32(d.peer))
 	}

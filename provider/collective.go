@@ -206,7 +206,7 @@ func (h collAny) Notify() {
 // WithLease calls f with the progress lease.
 func (h collAny) WithLease(f func(*coll.Protocol)) {
 	r := h.ep.rx.acquire()
-	f(r.of(h.ep).collective)
+	f(h.ep.leased.Of(r).collective)
 	r.publish()
 	r.give()
 }
@@ -236,10 +236,7 @@ func (h collHolder) Transports() (list []*coll.Transport) {
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := h.e.ep.tx.progressStripe
-	whole := fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))}
-	iov := append(h.e.ep.tx.scratch[lease].frag[:0], whole)
-	return h.e.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
+	return h.e.ep.sends.SendBytes(&p.(*path).Path, id, header, head, data, h.e.ep.sends.Progress())
 }
 
 // Send sends a message without payload, now or when there is room.

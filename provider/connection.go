@@ -169,7 +169,7 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 	}
 	r := e.rx.acquire()
 	defer r.give()
-	l := r.of(e)
+	l := e.leased.Of(r)
 	r.progress()
 	r.flushOut(l)
 	status := fi.ECANCELED

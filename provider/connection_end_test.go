@@ -119,7 +119,7 @@ func TestEndPolls(t *testing.T) {
 	_, b := c.join(t)
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
 	r := b.ep.rx.acquire()
-	e := r.of(b.ep)
+	e := b.ep.leased.Of(r)
 	transport := &polled{Iface: e.ep.links.Transports()[1].Iface}
 	own := e.ep.transports.networks
 	e.ep.transports.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}

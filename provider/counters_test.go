@@ -33,7 +33,7 @@ func page(t *testing.T, dir string) *stats.Snapshot {
 // housekeep runs the timers of a side, as polls do.
 func (s *side) housekeep() {
 	s.ep.rx.acquire()
-	s.ep.rx.Housekeeping()
+	s.ep.rx.Leased().Housekeeping()
 	leasedOf(s.ep).rx.give()
 }
 

@@ -195,7 +195,8 @@ func (e *binder) common() *binder { return e }
 func (e *Endpoint) receives() receiver { return e.rx }
 
 func (e *initiator) judgeSend(s *SendArgs) error {
-	_, err := e.checkSend(s)
+	m := s.message()
+	_, err := e.checkSend(&m)
 	return err
 }
 

@@ -1,14 +1,10 @@
 package provider
 
 import (
-	"os"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/target"
-	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Applications name device memory (package hmem) by a descriptor besides the address; [Domain.Translate] makes one of
@@ -22,20 +18,6 @@ func (d *Domain) Translate(iov []fi.IOVec, descs []uint64) error {
 
 // hmem reports whether the domain was opened for device memory.
 func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
-
-// deviceRTS completes the RTS of a message in device memory.
-func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
-	r.Flags |= wire.FlagNoGet
-	least := uint64(e.domain.cfg.HMEMMapSize)
-	if len(s.IOV) != 1 || p.Via.Attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
-		e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
-		return
-	}
-	if token, offset, ok := e.domain.mappings.Share(uint64(s.IOV[0].Base), r.Length); ok {
-		r.Flags |= wire.FlagShared
-		r.IOV[0].Addr, r.Token, r.PID = offset, token, uint32(os.Getpid())
-	}
-}
 
 // storeFailed completes a receive whose message could not be copied to a
 // device, and returns the outcome.

@@ -24,7 +24,7 @@
 //	scalable*, shared*, connection*   contexts of endpoints; connected endpoints
 //	link*, transport*                 paths to peers over interfaces (package links)
 //	senders, identities, peer_restart peers that send, by name and source
-//	transmit*, send_copy, datagram    messages, at their sender
+//	transmit                          messages, at their sender (package messages)
 //	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic                      one-sided operations, at their initiator (package rma)
@@ -59,6 +59,7 @@
 //	mapping           memory of processes on this host, mapped for lists
 //	match             receives and unexpected messages
 //	matched, members  what a NIC that matches leaves to software; what its endpoints are to each other beside that
+//	messages          messages, at their sender
 //	note              notifications
 //	onesided          one-sided operations at their target; answers to those of the data plane
 //	ordering          order among one-sided operations

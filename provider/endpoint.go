@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/provider/internal/links"
+	"github.com/weft-fabric/weft/provider/internal/messages"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
@@ -51,8 +52,8 @@ type Endpoint struct {
 	notes     note.Notes
 	process   tokens.Process // of its tokens
 
-	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
-	leased lease.Guarded[leasedEP]
+	// leased is what the progress lease of rx guards from Enable on, beside rx. Stored before and by Enable.
+	leased lease.Part[leasedEP, leasedRx]
 }
 
 // attributes are what an endpoint is opened with. Immutable, but msgOrder, which is so from Enable on.
@@ -84,6 +85,7 @@ type leasedEP struct {
 	collective    *coll.Protocol // nil: there are none
 	target        onesided.Target[MR]
 	answers       onesided.Answers
+	sent          messages.Protocol
 	initiated     rma.Protocol
 
 	regionIOV [info.MRIOVLimit]fi.IOVec
@@ -146,11 +148,12 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		chosen: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.tx.pendings)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
+	l.initMessages()
 	l.initRMA()
 	e := &l.ep
-	e.leased = lease.Guard(nil, l)
+	e.leased = lease.PartOf(&lease.Guarded[leasedRx]{}, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.rmas)}, d.cfg)
 	e.opened.Init(tokenEP{commonEP{e}})
@@ -249,7 +252,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 
 // Close ends the endpoint. Operations in flight are dropped without a
 // completion, as fi_endpoint(3) says; messages that are complete, and that receivers read from a copy here, are given
-// time for that (transmits.settle), in which progress is made as by a poll. Errors: fi.EBUSY while it has aliases, and
+// time for that (messages.Sender.Settle), in which progress is made as by a poll. Errors: fi.EBUSY while it has aliases, and
 // while another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
 // stays open, and operations of that kind are canceled.
 func (e *Endpoint) Close() error {
@@ -259,7 +262,7 @@ func (e *Endpoint) Close() error {
 		return err
 	}
 	if e.state.Load() == stateEnabled {
-		e.tx.requests.settle(e.Progress, e.rx.owner == nil)
+		e.sends.Settle(e.Progress, e.rx.owner == nil, flushTime)
 		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
 			e.refs.Reopen()
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",

@@ -16,7 +16,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/provider/internal/links"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/messages"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -140,7 +140,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	l := e.leased.Alone() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Alone()
-	e.leased = lease.Beside(&e.rx.leased, l)
+	e.leased = lease.PartOf(&e.rx.leased, l)
 	if err = e.links.Open(e.hot, e.bound.av, e.chosen.apart); err != nil {
 		return fi.ENOMEM
 	}
@@ -148,13 +148,16 @@ func (e *Endpoint) open() (err error) {
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
-	e.tx.stripes = stripe.NewSet(stripesAt(e.hot, n), exclusive)
+	stripes := stripe.NewSet(stripesAt(e.hot, n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
-	if err = e.tx.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.links.Capacity()); err != nil {
+	if err = e.sends.Open(&messages.Resources{
+		Hot: e.hot, Rules: e.order(), Stripes: stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
+		Lossy: e.chosen.lossy,
+	}); err != nil {
 		return fi.ENOMEM
 	}
 	if err = e.rmas.Open(&rma.Resources{
-		Hot: e.hot, Rules: e.order(), Stripes: e.tx.stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
+		Hot: e.hot, Rules: e.order(), Stripes: stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
 		Leased: lease.Beside(&e.rx.leased, &l.initiated),
 	}); err != nil {
 		return fi.ENOMEM
@@ -180,8 +183,6 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openNotes(); err != nil {
 		return fi.ENOMEM
 	}
-	e.tx.progressStripe = n
-	e.tx.scratch = newScratch(n + 1)
 	return nil
 }
 
@@ -247,8 +248,7 @@ func (e *Endpoint) fillHot() {
 		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
 	h.ReadMax = e.readMax()
-	h.RTSMax, h.RTSBytesMax = rtsMax(e.links.Transports()[0], e.chosen.lossy), e.accesses.Sample()
-	e.tx.requests.fill(h)
+	e.sends.Fill(h)
 	e.chosen.sourceErr = e.info.Caps&fi.SourceErr != 0
 	if e.rx.owner == nil {
 		h.Flags |= hot.EPMatches
@@ -291,12 +291,12 @@ func (e *Endpoint) release() {
 		l.rendezvous.Abandon()
 		r.give()
 	}
-	e.tx.requests.close()
+	e.sends.Close()
 	e.rmas.Close()
 	if e.coll != nil {
 		e.coll.Close()
 	}
-	e.tx.pendings.Close()
+	e.pendings.Close()
 	e.closeStats()
 	e.links.Free()
 	_ = e.sourceLines.Free()
@@ -312,7 +312,7 @@ func (e *Endpoint) release() {
 // dropRegions takes back what was registered for transfers that an endpoint which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
-	rkey.Close(e.ep.tx.exposed.Clear())
+	e.ep.sends.Unregister()
 	e.initiated.Leave()
 	e.ep.lists.Unregister()
 }

@@ -52,9 +52,9 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 		live  bool
 	}{
 		{"with its payload", dataplane.RequestCompletes, true},
-		{"not gone out", dataplane.RequestCompletes | dataplane.RequestRTS | txExposed, false},
+		{"not gone out", dataplane.RequestCompletes | dataplane.RequestRTS | dataplane.RequestMore, false},
 	} {
-		req, id, ok := x.ep.tx.requests.Alloc(0)
+		req, id, ok := x.ep.sends.Requests().Alloc(0)
 		if !ok {
 			t.Fatal("no request")
 		}
@@ -72,12 +72,12 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 				t.Errorf("%s for a request %s is not refused", way, c.what)
 			}
 		}
-		x.ep.tx.requests.Free(id)
+		x.ep.sends.Requests().Free(id)
 	}
 	if left := e.rendezvous.Left(); left != (rendezvous.Left{}) {
 		t.Errorf("left %+v", left)
 	}
-	req, id, _ := x.ep.tx.requests.Alloc(0)
+	req, id, _ := x.ep.sends.Requests().Alloc(0)
 	req.Begin(4, uint64(len(payload)), dataplane.RequestRTS, l.Index)
 	req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
 	req.Live.Store(uint32(id >> 32))
@@ -85,5 +85,5 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 	if left := e.rendezvous.Left(); left.Assists != 0 {
 		t.Error("an offer without a round is kept")
 	}
-	x.ep.tx.requests.Free(id)
+	x.ep.sends.Requests().Free(id)
 }

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/messages"
+	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 )
 
@@ -9,7 +11,8 @@ import (
 // messages, reads, writes and atomics.
 type initiator struct {
 	peering
-	tx    txRequests
-	rmas  rma.Initiator // reads, writes and atomics
-	lists list.Posts    // of lists, that are under way
+	sends    messages.Sender
+	rmas     rma.Initiator     // reads, writes and atomics
+	pendings onesided.Pendings // of them, those that the data plane has posted
+	lists    list.Posts        // of lists, that are under way
 }

@@ -198,7 +198,7 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l, p := x.pathTo(y)
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
-	f := x.ep.tx.pendings.At(0)
+	f := x.ep.pendings.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
 		uint64(x.addr[y]), 4
 	f.Ring, f.Completes, f.Flags = p.Slots, 1, fi.Atomic|fi.Read
@@ -242,7 +242,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	oneMessage(t, y, x, 8)
 	l, p := x.pathTo(y)
 	askFor := func(context uint64) uint64 {
-		req, id, ok := x.ep.tx.requests.Alloc(0)
+		req, id, ok := x.ep.sends.Requests().Alloc(0)
 		if !ok {
 			t.Fatal("no request")
 		}
@@ -259,7 +259,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	for range 3 {
 		x.ep.Progress()
 	}
-	if _, ok := x.ep.tx.requests.Lookup(id); !ok {
+	if _, ok := x.ep.sends.Requests().Lookup(id); !ok {
 		t.Fatal("it has ended before its peer")
 	}
 	// the ACK of a peer that closes after it

@@ -74,7 +74,7 @@ func (p *poller) pollEndpoint(ep *hot.EP) {
 		if v, ok := p.contexts.Load(rx.Handle); ok {
 			r := v.(*rxContext)
 			race.Acquire(&rx.Lease)
-			r.Progress()
+			r.Leased().Progress()
 			race.Release(&rx.Lease)
 			p.progress.Add(1)
 		}

@@ -48,7 +48,7 @@ func (h linksHost) Made() { forgetStrangers(&h.e.peering) }
 
 // Line is where the data plane counts for the peer of a link that gets a number.
 func (h linksHost) Line(number uint32) *dataplane.Link {
-	return h.e.tx.requests.lineOf(h.e.hot, number)
+	return h.e.sends.Line(number)
 }
 
 // linkOf returns the link of an address of the endpoint's AV and holds it for

@@ -154,10 +154,16 @@ func (e *MatchedEndpoint) PostRoom() uint64 {
 	return uint64(t.Room())
 }
 
-// Progress makes progress. The caller, C, has taken the lease. It returns whether Triggered is to be called.
-func (e *MatchedEndpoint) Progress() bool {
-	e.leased.Taken().progress()
-	return e.domain.work.Ready()
+// LeasedMatched is a matched endpoint as C's callbacks that have its progress lease name it.
+type LeasedMatched = leasedMatched
+
+// Leased is the endpoint for a callback of C, which has taken the lease before.
+func (e *MatchedEndpoint) Leased() *LeasedMatched { return e.leased.Taken() }
+
+// Progress makes progress. It returns whether Triggered is to be called.
+func (l *leasedMatched) Progress() bool {
+	l.progress()
+	return l.e.domain.work.Ready()
 }
 
 // progress reports whether there was something to do.
@@ -198,10 +204,9 @@ func (e *MatchedEndpoint) notify() {
 	}
 }
 
-// Housekeeping shows the counters of an endpoint at which nothing else happens. The caller, C, has taken the lease.
-func (e *MatchedEndpoint) Housekeeping() bool {
-	l := e.leased.Taken()
-	if t := e.transfer.Load(); t != nil && !l.dead {
+// Housekeeping shows the counters of an endpoint at which nothing else happens.
+func (l *leasedMatched) Housekeeping() bool {
+	if t := l.e.transfer.Load(); t != nil && !l.dead {
 		l.sample(t)
 	}
 	return false
@@ -210,14 +215,14 @@ func (e *MatchedEndpoint) Housekeeping() bool {
 // Triggered posts what counters have triggered in the domain.
 func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }
 
-// MatchedEvent takes in an event that the data plane has left to it. The caller, C, has taken the lease. True: it has
-// triggered operations, which Triggered posts.
-func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) bool {
-	if l := e.leased.Taken(); !l.dead {
+// MatchedEvent takes in an event that the data plane has left to it. True: it has triggered operations, which Triggered
+// posts.
+func (l *leasedMatched) MatchedEvent(ev *hot.MatchEvent) bool {
+	if !l.dead {
 		l.e.stats.Rx(stats.RxMatchProgress, 1)
 		l.e.transfer.Load().MatchedEvent(ev)
 	}
-	return e.domain.work.Ready()
+	return l.e.domain.work.Ready()
 }
 
 // TakeBack takes an operation back that the data plane has begun, and the device has not taken (hot.PostReturn).

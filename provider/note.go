@@ -66,14 +66,12 @@ func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
 
 func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []byte) error {
 	e, p := n.e, to.(*path)
-	lease, ok := e.tx.stripes.Acquire(0)
+	lease, ok := e.sends.Stripes().Acquire(0)
 	if !ok {
 		return fi.EAGAIN
 	}
-	defer e.tx.stripes.Release(lease)
-	sc := &e.tx.scratch[lease]
-	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(part)), Len: uint64(len(part))})
-	return e.broken(e.sendPayload(&p.Path, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
+	defer e.sends.Stripes().Release(lease)
+	return e.broken(e.sends.SendBytes(&p.Path, wire.AMNotice, stream, h.Put(e.sends.Head(lease)), part, lease))
 }
 
 func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {

@@ -25,12 +25,11 @@ func (e *leasedEP) initTarget() {
 	})
 }
 
-// SendDone sends a source word of the success of its request, an operation that the data plane has performed, or keeps
-// it until there is room. The caller holds the progress lease.
-func (e *Endpoint) SendDone(source uint32, request uint64) {
-	l := e.leased.Taken()
-	l.target.Done(hw.Source(source), request)
-	l.rx.sendSoon()
+// SendDone sends a source of an endpoint word of the success of its request, an operation that the data plane has
+// performed, or keeps it until there is room.
+func (r *leasedRx) SendDone(e *Endpoint, source uint32, request uint64) {
+	e.leased.Of(r).target.Done(hw.Source(source), request)
+	r.sendSoon()
 }
 
 // senderFrom is a sender as this package has it.
@@ -103,7 +102,7 @@ func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return h.e.ep.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.tx.progressStripe)
+	return h.e.ep.sends.SendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.sends.Progress())
 }
 
 // Words are the words of one-sided operations that a source shares with this side.

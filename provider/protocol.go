@@ -29,7 +29,7 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.ep.protocols = protocols{messages{e}, &e.rendezvous, targeted{e}, &e.initiated}
+	e.ep.protocols = protocols{twoSided{&e.sent, e}, &e.rendezvous, targeted{e}, &e.initiated}
 	if e.ep.conn != nil {
 		e.ep.protocols = append(e.ep.protocols, &connected{e.ep.conn, e})
 	}
@@ -83,41 +83,6 @@ func (e *leasedEP) setHandlers(transport *transport) {
 		}
 	}
 	transport.OnPeerEvent(peerEvents(transport, e.onPeer))
-}
-
-// messages is the two-sided protocol but for rendezvous: messages that come with their payload, and the ends of those
-// that wait for an acknowledgement.
-type messages struct{ e *leasedEP }
-
-func (m messages) Handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{
-		wire.AMMsg:     m.e.onEager(0),
-		wire.AMMsgData: m.e.onEager(msgData),
-		wire.AMTag:     m.e.onEager(msgTagged),
-		wire.AMTagData: m.e.onEager(msgTagged | msgData),
-		wire.AMSync:    m.e.onSync,
-		wire.AMAck:     m.e.onAck,
-	}
-}
-
-func (m messages) Busy() bool           { return m.e.ep.tx.requests.lost.Load() }
-func (m messages) Requested() bool      { return m.e.ep.tx.requests.lost.Load() }
-func (m messages) SourceLost(hw.Source) {}
-
-func (m messages) Pump() {
-	if m.e.ep.tx.requests.lost.Swap(false) {
-		m.e.lostRendezvous()
-	}
-}
-
-func (m messages) PeerLost(number uint32, status fi.Errno) {
-	e := m.e
-	e.ep.tx.requests.Range(func(id uint64, req *txRequest) {
-		live := uint32(id >> 32)
-		if req.Live.Load() == live && req.Link == number && req.Live.CompareAndSwap(live, 0) {
-			e.finishTx(req, id, status)
-		}
-	})
 }
 
 // targeted is the one-sided protocol at the target, and what initiator and target say of regions.

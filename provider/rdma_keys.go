@@ -12,24 +12,6 @@ import (
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
 
-// expose registers what a request sends and puts the keys into its RTS, or into keys, whose length it returns. Without
-// memory for that the payload goes in fragments.
-func (e *txRequests) expose(d rkey.Device, req *txRequest, id uint64, r *wire.RTS, keys []byte) int {
-	regions, n, ok := d.Expose(req.IOV[:req.Count], r, keys)
-	if ok {
-		req.Flags |= txExposed
-		e.exposed.Add(id, regions)
-	}
-	return n
-}
-
-// conceal takes back what a request exposed.
-func (e *txRequests) conceal(req *txRequest, id uint64) {
-	if req.Flags&txExposed != 0 {
-		rkey.Close(e.exposed.Remove(id))
-	}
-}
-
 // takeKeys reads the keys of an RTS. False: they do not parse.
 func takeKeys(list links.Transports, src hw.Source, m *wire.RTS, payload []byte) bool {
 	if m.Flags&(wire.FlagKeyed|wire.FlagPacked) == 0 {

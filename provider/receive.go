@@ -135,9 +135,8 @@ func entryOf(e *hot.CQE) cq.Entry {
 	}
 }
 
-// Settle gives the message that the data plane describes to the receive that it has matched there. The caller holds
-// the progress lease.
-func (e *Endpoint) Settle(d *hot.Delivery) { e.leased.Taken().settle(d) }
+// Settle gives the message to an endpoint that the data plane describes to the receive that it has matched there.
+func (r *leasedRx) Settle(e *Endpoint, d *hot.Delivery) { e.leased.Of(r).settle(d) }
 
 func (e *leasedEP) settle(d *hot.Delivery) {
 	a := arrived{
@@ -355,4 +354,17 @@ func (r *receiving) deliver(t target.Target, a *arrived, payload []byte) {
 // sendAck sends a message's sender the ACK, with the outcome.
 func (r *receiving) sendAck(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
+}
+
+// SendAck sends a source of an endpoint the ACK of its request, whose message the data plane has taken in, or keeps the
+// ACK until there is room.
+func (r *leasedRx) SendAck(e *Endpoint, source uint32, request uint64) {
+	e.leased.Of(r).sendAck(source, request)
+}
+
+func (e *leasedEP) sendAck(source uint32, request uint64) {
+	s := e.senderOf(hw.Source(source))
+	e.rx.sendAck(&arrived{ep: e, source: s.ID, number: s.Number, src: hw.Source(source), request: request}, fi.Success)
+	e.fillBack(hw.Source(source)) // the data plane sends the next one
+	e.rx.sendSoon()
 }

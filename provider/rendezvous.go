@@ -8,14 +8,12 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/target"
-	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/match"
 )
@@ -237,7 +235,7 @@ func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
 
 // Request returns a request of the endpoint.
 func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
-	return h.e.ep.tx.requests.Lookup(id)
+	return h.e.ep.sends.Requests().Lookup(id)
 }
 
 // CameOver reports whether a source is of the transport that a path leads over.
@@ -261,20 +259,11 @@ func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte
 
 // Fragment sends a part of a request, and counts it.
 func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
-	lease := h.e.ep.tx.progressStripe
-	sc := &h.e.ep.tx.scratch[lease]
-	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
-	head := wire.PutWord(sc.head[:], from)
-	err := h.e.ep.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
-	if err == nil {
-		h.e.ep.counts.Add(lease, stats.StripeFragments, 1)
-		h.e.ep.counts.Add(lease, stats.StripeFragmentBytes, n)
-	}
-	return err
+	return h.e.sent.Fragment(p.(*rma.Path), req, from, n)
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.tx.exposed.Of(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.sends.Exposed(request) }
 
 // PeerOf names the peer of a link.
 func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.links.At(link).To }

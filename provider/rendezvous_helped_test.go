@@ -128,7 +128,7 @@ func settled(t *testing.T, sides ...*side) {
 	for i, s := range sides {
 		e := leasedOf(s.ep)
 		left, r := e.rendezvous.Left(), &e.rx.rendezvous
-		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.ep.tx.exposed.Any() {
+		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.ep.sends.Exposes() {
 			t.Errorf("side %d: left %+v, operations %+v", i, left, r.Operations())
 		}
 	}

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 )
@@ -93,10 +94,10 @@ func accessOver(e *Endpoint, op *rma.Operation, l *link, p *path, total uint64, 
 func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	l, err := e.linkOf(dest)
 	if err != nil {
-		return nil, nil, log.Reject(log.EPData, err, "operation to address %d: %v", dest, noLink(err))
+		return nil, nil, log.Reject(log.EPData, err, "operation to address %d: %v", dest, links.NoLink(err))
 	}
 	p, err := e.links.Connect(l)
-	if err == nil && flags&fi.Fence != 0 && (l.Awaited() != 0 || e.tx.pendings.To(dest)) {
+	if err == nil && flags&fi.Fence != 0 && (l.Awaited() != 0 || e.pendings.To(dest)) {
 		err = fi.EAGAIN
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ func (e *leasedEP) initRMA() {
 	e.ep.rmas.Init(rmaHost{&e.ep}, rma.Parts{
 		Config: e.ep.domain.cfg, Lists: &e.ep.lists, Accesses: &e.ep.accesses, Counts: &e.ep.counts,
 	})
-	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.tx.pendings, e.ep.now)
+	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.pendings, e.ep.now)
 }
 
 // rmaHost is an endpoint as its initiator has it.
@@ -80,7 +80,7 @@ func (h rmaHost) Ready(l *rma.Link) (*rma.Path, bool) {
 func (h rmaHost) Send(
 	p *rma.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, stripe int,
 ) error {
-	return h.e.sendPayload(p, id, header, head, iov, total, stripe)
+	return h.e.sends.SendPayload(p, id, header, head, iov, total, stripe)
 }
 
 // Broken is what a post returns of which nothing went out because of err.

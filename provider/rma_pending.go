@@ -16,12 +16,12 @@ func (e *initiator) openPendings(n, perStripe int) error {
 	if e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return nil
 	}
-	return e.tx.pendings.Open(n, perStripe)
+	return e.pendings.Open(n, perStripe)
 }
 
 // fillOneSided gives C what it needs for one-sided operations.
 func (e *initiator) fillOneSided(h *hot.EP) {
-	if !e.tx.pendings.Fill(h, e.stripeCount()) {
+	if !e.pendings.Fill(h, e.stripeCount()) {
 		return
 	}
 	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
@@ -97,8 +97,8 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 
 // PeerLost says that a peer may have gone while an operation was posted to it.
 func (e *Endpoint) PeerLost() {
-	e.tx.pendings.SeekLost()
-	e.tx.requests.lost.Store(true)
+	e.pendings.SeekLost()
+	e.sends.SeekLost()
 	e.rx.callGo()
 	e.rx.ring()
 }

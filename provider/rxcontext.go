@@ -163,9 +163,6 @@ func (r *rxContext) acquire() *leasedRx { return r.leased.Wait() }
 // give gives the progress lease that take or acquire has taken.
 func (r *receiving) give() { r.base.leased.Give() }
 
-// of returns an endpoint of the context as the lease holder has it.
-func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
-
 // progress does what there is to do: posted receives for which a message may be
 // unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {

@@ -40,7 +40,7 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	l.ep.rx, l.ep.hot, l.ep.domain = r, &hot.EP{}, d
 	l.initRMA()
 	e := &l.ep
-	e.leased = lease.Guard(nil, l)
+	e.leased = lease.PartOf(&r.leased, l)
 	p := &transport{Iface: i}
 	p.Network = watch.New(i, networkOwner{&e.peering}, now)
 	p.Network.Drive(i, &e.hot.TransportActive)

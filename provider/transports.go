@@ -205,7 +205,7 @@ func (o networkOwner) Notify() {
 
 // waitsForNetwork reports whether large messages to or from other hosts, or a device's operations, are under way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.lists.Moving() || e.ep.tx.exposed.Any()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.lists.Moving() || e.ep.sends.Exposes()
 }
 
 // countBatch counts one entry into progress that found n arrivals.

@@ -54,6 +54,7 @@ var layers = [][]string{
 		"provider/internal/rendezvous"},
 	{"provider/internal/mapping", "provider/internal/members", "provider/internal/rma", "provider/internal/tokens"},
 	{"provider/internal/links"},
+	{"provider/internal/messages"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -23,8 +23,8 @@ import (
 // calls between their files go against the order of the files that fits the calls best.
 var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/links", "provider/internal/list",
-	"provider/internal/mapping", "provider/internal/onesided", "provider/internal/rendezvous", "provider/internal/rma",
-	"provider/internal/tokens",
+	"provider/internal/mapping", "provider/internal/messages", "provider/internal/onesided",
+	"provider/internal/rendezvous", "provider/internal/rma", "provider/internal/tokens",
 	"cq",
 	"internal/dataplane", "internal/exchange", "hw/loopback", "hw/udp",
 }

@@ -57,8 +57,9 @@ func (g *Guarded[T]) Give() {
 	}
 }
 
-// Taken returns the state to callers on whose behalf C or the data plane has taken the lease before it called Go. A
-// program built with the race detector panics where the lease is free: the caller has none.
+// Taken returns the state to a function that C, the data plane or a transport calls when the lease is taken: nothing
+// that such a function gets proves it. What has the state then, and [Part]s of it, needs no Taken more. A program built
+// with the race detector panics where the lease is free: the caller has none.
 func (g *Guarded[T]) Taken() *T {
 	if g.word != nil {
 		mustBeTaken(g.word)

@@ -60,3 +60,20 @@ func TestNone(t *testing.T) {
 		t.Error("the zero value has state")
 	}
 }
+
+// TestPart: a part is reached by the state behind the same lease, and by that alone.
+func TestPart(t *testing.T) {
+	var word uint32
+	g, other := Guard(&word, new(int)), Guard(&word, new(int))
+	part := new(string)
+	p := PartOf(&g, part)
+	if p.Of(g.Take()) != part || p.Alone() != part {
+		t.Error("the lease's holder does not reach the part")
+	}
+	if p.Of(nil) != nil || p.Of(other.Alone()) != nil {
+		t.Error("what is behind another lease reaches the part")
+	}
+	if n := testing.AllocsPerRun(100, func() { p.Of(g.Taken()) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

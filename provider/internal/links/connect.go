@@ -155,6 +155,14 @@ type stall struct {
 	tail  uint64    // of its ring then: C's posts move it
 }
 
+// NoLink is the text of an error of Of, or of a connection that leads nowhere.
+func NoLink(err error) string {
+	if errors.Is(err, fi.EINVAL) {
+		return "not in the address vector"
+	}
+	return err.Error()
+}
+
 // Stalled notes the outcome of a try to send a datagram to an address, and reports whether to try no more.
 func (s *Links) Stalled(dest fi.Addr, l *Link, err error) bool {
 	l.mu.Lock()
