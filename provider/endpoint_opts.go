@@ -13,7 +13,7 @@ import (
 // options are what an endpoint's attributes and control operations choose. Under the endpoint's mu until Enable,
 // immutable from then on, but for what says otherwise.
 type options struct {
-	lossy     bool // what does not go out may be dropped (datagram.go)
+	lossy     bool // what does not go out may be dropped (package messages)
 	minMulti  uint64
 	apart     bool // shares no memory with peers
 	sourceErr bool

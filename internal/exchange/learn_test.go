@@ -167,41 +167,72 @@ func TestBeginsInOrder(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 		e.Start(now, out, make([]int64, 4))
+		e.acked = 1 << 10 // by another pair
 		for i, want := range []bool{false, false, false, true} {
 			if got := e.slowness(e.at(int32(i))); (got != 0) != want {
 				t.Errorf("%v: peer %d is slower by %d halvings, slow: %t", policy, i, got, want)
 			}
 		}
-		if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) && policy == Adaptive {
+		if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) {
 			t.Errorf("%v: keys %x %x %x %x", policy, e.key(0), e.key(1), e.key(2), e.key(3))
 		}
 	}
 }
 
 // TestBalancedSlow: under Balanced a pair on a slow path that has no time to give way comes before all others, whatever
-// its delay; one that has time, or a path that is not slow, has the place that its delay gives.
+// its delay, and goes on although another such one waits. One that has time, or whose path is not slow, has the place
+// that its delay gives, as all have where no other pair may begin.
 func TestBalancedSlow(t *testing.T) {
 	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })
 	e.Start(now, []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}, make([]int64, 4))
 	e.rate, e.active = 1e8, 4
 	for i := range int32(4) {
-		e.at(i).rate = e.rate / 4
+		e.at(i).rate = e.rate / 5
 	}
 	slow := e.at(3)
 	slow.queue = time.Second
 	for _, c := range []struct {
 		name   string
 		rate   float64
-		sent   int64
+		acked  int64
+		most   int
 		before bool
 	}{
-		{"not slow", e.rate / 4, 0, false},
-		{"slow, no time", e.rate / 100, 0, true},
-		{"slow, time", e.rate / 100, 1<<20 - 1<<10, false},
+		{"not slow", e.rate / 5, 0, 0, false},
+		{"not slow, at its end", e.rate / 5, 1<<20 - 1<<10, 0, false},
+		{"more than half of its part", e.rate / 9, 1 << 10, 0, false},
+		{"slow, no time", e.rate / 100, 0, 0, true},
+		{"slow, no time, no other may begin", e.rate / 100, 0, 1, false},
+		{"slow, time", e.rate / 100, 1<<20 - 1<<10, 0, false},
 	} {
-		slow.rate, slow.sent = c.rate, c.sent
-		if before := e.key(3) < e.key(1); before != c.before {
+		slow.rate, slow.sent, slow.acked, e.cfg.Most = c.rate, c.acked, c.acked, c.most
+		e.others.pairs = c.most
+		if before := e.key(3) < e.key(0); before != c.before {
 			t.Errorf("%s: before others: %t", c.name, before)
+		}
+		if !e.waiting.has(0) {
+			e.wait(0)
+		}
+		e.waiting.set(0, 0) // the least key
+		if keeps := e.keeps(3); keeps != c.before {
+			t.Errorf("%s: keeps its place: %t", c.name, keeps)
+		}
+	}
+}
+
+// TestTwoAlike: of two pairs alike that share the link none is slow, nor the one that waits while the other has it.
+func TestTwoAlike(t *testing.T) {
+	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })
+	e.Start(now, []int64{1 << 20, 1 << 20, 0, 0}, make([]int64, 4))
+	e.rate = 1e8
+	p := e.at(0)
+	p.sent, p.acked = 1<<10, 1<<10
+	for p.flying = range 2 {
+		e.active = 1 + int(p.flying)
+		for share, slow := range []bool{2: false, 3: false, 4: true, 5: true} {
+			if p.rate = e.rate / float64(share); share >= 2 && (e.slowness(p) != 0) != slow {
+				t.Errorf("%d chunks on their way, 1/%d of the link: slow: %t", p.flying, share, !slow)
+			}
 		}
 	}
 }

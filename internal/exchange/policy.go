@@ -24,7 +24,8 @@ const (
 	Threshold
 	// Balanced keeps to the shifted order, unless the delays of two peers differ by
 	// more than the chunks between them take. A pair on a slow path that has no time to
-	// give way does not, and is the next to begin.
+	// give way does not, and, if it has none when it begins to wait, is the next to begin;
+	// unless as many pairs have begun as may.
 	Balanced
 	policies
 )
@@ -96,7 +97,7 @@ func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
 // to go on, or begin, before all others.
 func (e *Engine) placed(i int32) int64 {
 	p := e.at(i)
-	if e.slowness(p) > 0 && !e.hasTime(p) {
+	if e.urgent(p) {
 		return 0
 	}
 	chunk := e.airtime(e.chunk)
@@ -104,16 +105,23 @@ func (e *Engine) placed(i int32) int64 {
 	if e.cfg.Window > 0 {
 		delay = min(delay, time.Duration(e.cfg.Window)*chunk)
 	}
-	return int64((time.Duration(i)*chunk + delay) / time.Microsecond)
+	return 1 + int64((time.Duration(i)*chunk+delay)/time.Microsecond)
 }
 
-// slowness is by how many halvings a path is slower than its part of the own link, which the pairs with chunks on
-// their way share; half of that is not slow. Before the first chunk of an operation has arrived rates are of the one
-// before, in which as many pairs shared the link as had a place in it: were they taken for rates of a pair alone, what
-// chance did to them would break the shifted order.
+// urgent reports whether a pair goes on, or begins, before all others under Balanced: its path is slow, it has no time
+// to give way, and others may begin beside it.
+func (e *Engine) urgent(p *peer) bool { return e.slowness(p) > 0 && !e.hasTime(p) && !e.full() }
+
+// slowness is by how many halvings a path is slower than its part of the own link, which it would share with the other
+// pairs that have chunks on their way; half of that is not slow. Until a chunk of the pair has arrived its rate is of
+// the operation before, in which as many pairs shared the link as had a place in it: were that taken for the rate of a
+// pair alone, what chance did to it would break the shifted order.
 func (e *Engine) slowness(p *peer) int {
-	pairs := max(e.active+e.others.active, 1)
-	if e.acked == 0 {
+	pairs := e.active + e.others.active
+	if p.flying == 0 {
+		pairs++
+	}
+	if p.acked == 0 {
 		pairs = max(pairs, e.relays.width)
 	}
 	part := p.rate * float64(pairs)
@@ -128,7 +136,8 @@ func (e *Engine) above(p *peer) bool {
 	return p.busy || p.queue > e.cfg.Threshold+time.Duration(e.cfg.Factor*float64(p.dev))
 }
 
-// yields reports whether a pair gives way to others under Adaptive: if its delay is above that of all pairs.
+// yields reports whether a pair gives way to others under Adaptive: its delay is above that of all pairs, and it has
+// time.
 func (e *Engine) yields(p *peer) bool {
 	if !p.busy && p.queue <= max(e.cfg.Threshold, e.queue+time.Duration(e.cfg.Factor*float64(e.dev))) {
 		return false
@@ -151,7 +160,7 @@ func (e *Engine) keeps(i int32) bool {
 	_, least := e.waiting.least()
 	switch e.cfg.Policy {
 	case Greedy, Balanced:
-		return e.key(i) <= least
+		return e.key(i) <= least || e.cfg.Policy == Balanced && e.urgent(p)
 	case Threshold:
 		return !e.above(p) || least&congested != 0
 	default:
