@@ -18,10 +18,6 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	do {
 		if (code == WEFT_POST_TIME)
 			p->now = (uint32_t)(weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000) | 1;
-		else if (code == WEFT_POST_MATCH && !(p->sent = (uint32_t)p->ep->match->post(p->ep->match, &p->match)))
-			return WEFT_POST_DONE;
-		else if (code == WEFT_POST_MATCH)
-			f = WEFT_PLANE_RECEIVE; /* takes it back */
 		else if (code == WEFT_POST_PATH)
 			p->sent = p->path->send(p->path, &p->message);
 		else if (code == WEFT_POST_COPY)
@@ -31,6 +27,18 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 		code = (enum weft_post_code)weft_plane_call(f, p);
 	} while (code > WEFT_POST_RETURN);
 	return code;
+}
+
+/* Rings for what a device is to match, and ends the post. */
+static inline enum weft_post_code ring(struct weft_post *p)
+{
+	struct weft_hot_match_transport *m = p->ep->match;
+
+	m->ring(m, &p->bell);
+	// No other thread is inside.
+	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
+		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
+	return (enum weft_post_code)p->code;
 }
 
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
@@ -44,7 +52,7 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
 	if (__builtin_expect(code > WEFT_POST_RETURN, 0))
-		code = go_on(f, p, code);
+		code = code == WEFT_POST_RING ? ring(p) : go_on(f, p, code);
 	if (p->next)
 		prefetch_write(p->next);
 	if (__builtin_expect(p->todo != 0, 0))

@@ -300,7 +300,7 @@ func (m *matcher) freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uin
 	}
 	q.Pause()
 	if null {
-		return seam.Again
+		return hot.TransportAgain
 	}
 	return hot.TransportMatched
 }

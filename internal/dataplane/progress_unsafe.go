@@ -245,6 +245,9 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	case ep.Transport == 0:
 		return behindTransport(p, ep, rx)
 	}
+	if t := matchOf(ep); t != nil {
+		return beginMatched(p, ep, rx, t)
+	}
 	p.Transport, p.Messages, p.ToGo = ep.Transport, 0, 0
 	beginDelivery(p, ep)
 	return askTransport(p, ep)
@@ -376,9 +379,16 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 // part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
-	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
+	d.EP = uintptr(unsafe.Pointer(ep))
 	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
+	directTo(p, ep)
+}
+
+// directTo has completions of a delivery for the queue that is read go to its reader.
+func directTo(p *hot.Poll, ep *hot.EP) {
+	d := &p.Delivery
+	d.Reader, d.TxReader = 0, 0
 	if p.Direct == 0 || p.Reader.Left == 0 {
 		return
 	}

@@ -16,12 +16,13 @@ const (
 	// PostReturn is of an operation that its device has not taken, while another thread has a lock for long: the
 	// runtime takes it back, and then posts it, or refuses it for want of room where [Post].Sent is PathFull.
 	PostReturn = 14
-	// above it, but for PostBell: the shim is to do something, and to call again
+	// above it, but for PostRing and PostBell: the shim is to do something, and to call again
 	PostTime  = 15 // nothing has happened: set [Post].Now
-	PostMatch = 16 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
-	PostPath  = 17 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
-	PostCopy  = 18 // make [Post].Copy
-	PostBell  = 19 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
+	PostMatch = 16 // data plane only: [Post].Match is to be given to [EP].Match
+	PostRing  = 17 // ring [Post].Bell at [EP].Match, leave the gate that the thread is inside: what has become is Code
+	PostPath  = 18 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
+	PostCopy  = 19 // make [Post].Copy
+	PostBell  = 20 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
 )
 
 // Bits of [Post].Kind.
@@ -76,20 +77,20 @@ type Post struct {
 	Datatype    uint32  // atomics: libfabric's
 	Atomic      uint32  // atomics: Atomic*
 	_           uint32
-	Compares    uint64  // with PostVector
-	Results     uint64  // with PostVector
-	Remote      uintptr `c:"const void *"` // with PostRemote
-	Remotes     uint64  // with PostRemote
-	Desc        uintptr `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
-	CompareDesc uintptr `c:"void **"`                  // the same of Compare
-	ResultDesc  uintptr `c:"void **"`                  // the same of Result
-	Self        uintptr `c:"struct weft_hot_thread *"` // the thread
-	Step        uint32  // data plane only, once it is not 0: how far the post is
-	Now         uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent        uint32  // with PostPath and PostMatch: Path*
-	Todo        uint32  // Todo*, valid with each code
-	Peer        uint32  // with TodoWakePeer: number of the peer
-	_           uint32
+	Compares    uint64           // with PostVector
+	Results     uint64           // with PostVector
+	Remote      uintptr          `c:"const void *"` // with PostRemote
+	Remotes     uint64           // with PostRemote
+	Desc        uintptr          `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
+	CompareDesc uintptr          `c:"void **"`                  // the same of Compare
+	ResultDesc  uintptr          `c:"void **"`                  // the same of Result
+	Self        uintptr          `c:"struct weft_hot_thread *"` // the thread
+	Step        uint32           // data plane only, once it is not 0: how far the post is
+	Now         uint32           // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
+	Sent        uint32           // with PostPath, and of what a device matches: Path*
+	Todo        uint32           // Todo*, valid with each code
+	Peer        uint32           // with TodoWakePeer: number of the peer
+	Code        uint32           // with PostRing: PostDone to PostReturn
 	Next        uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
 	Completion  uint64           // with TodoComplete: its flags
 	Cntr        uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
@@ -99,5 +100,6 @@ type Post struct {
 	Claim       uintptr          `c:"void *"` // data plane only, as what follows
 	Batch       uintptr          `c:"void *"` // of lists
 	Stream      uintptr          `c:"struct weft_hot_note_out *"`
-	Match       MatchPost        // with PostMatch
+	Match       MatchPost
+	Bell        Bell // with PostRing
 }
