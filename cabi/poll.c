@@ -48,7 +48,7 @@ static __attribute__((noinline)) void perform(struct weft_poll *p, unsigned code
 		p->answer = p->transport->next(p->transport, &p->message);
 		return;
 	case WEFT_POLL_RING:
-		return p->delivery.ep->match->ring(p->delivery.ep->match, &p->bell);
+		return p->delivery.ep->match->ring(p->delivery.ep->match, &p->bell, false);
 	case WEFT_POLL_SILENT:
 		p->answer = p->transport->peek(p->transport, &p->message);
 		return;

@@ -29,18 +29,6 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	return code;
 }
 
-/* Rings for what a device is to match, and ends the post. */
-static inline enum weft_post_code ring(struct weft_post *p)
-{
-	struct weft_hot_match_transport *m = p->ep->match;
-
-	m->ring(m, &p->bell);
-	// No other thread is inside.
-	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
-		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
-	return (enum weft_post_code)p->code;
-}
-
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
 {
 	enum weft_post_code code;
@@ -51,8 +39,11 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	p->self = &weft_self;
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
-	if (__builtin_expect(code > WEFT_POST_RETURN, 0))
-		code = code == WEFT_POST_RING ? ring(p) : go_on(f, p, code);
+	if (__builtin_expect(code > WEFT_POST_RETURN, 0)) {
+		if (code == WEFT_POST_RING)
+			p->ep->match->ring(p->ep->match, &p->bell, true);
+		code = code == WEFT_POST_RING ? (enum weft_post_code)p->code : go_on(f, p, code);
+	}
 	if (p->next)
 		prefetch_write(p->next);
 	if (__builtin_expect(p->todo != 0, 0))

@@ -1,6 +1,8 @@
 package cxi
 
 import (
+	"unsafe"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
@@ -97,6 +99,11 @@ func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost) uintptr {
 		return hot.PathFull // it has no id
 	}
 	return hot.PathSent
+}
+
+// inline is the copy of an inline message in a place, which is one: posts take it from t.free.
+func (t *matchTx) inline(n uint32) *[nic.MaxInline]byte {
+	return (*[nic.MaxInline]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(t.inlines)), int(n)*nic.MaxInline))
 }
 
 // leave gives the lock back behind a post, of which it returns what has become.

@@ -94,8 +94,3 @@ func (t *matchTx) emitEager(s *sent, n uint32) (kind sentKind, ok bool) {
 	}
 	return kind, true
 }
-
-// inline is the copy of an inline message in a place.
-func (t *matchTx) inline(n uint32) *[nic.MaxInline]byte {
-	return (*[nic.MaxInline]byte)(t.inlines[int(n)*nic.MaxInline:])
-}

@@ -395,14 +395,15 @@ struct weft_bell {
 struct weft_hot_match_transport {
 	/* post and next are functions of Go's that need nothing of the runtime, by their entry points (direct.Call). They
 	 * take the address of this, of a struct weft_match_post or a struct weft_match_event, and of a struct weft_bell,
-	 * of which Word and Rest are 0. post says WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO. */
+	 * of which the caller has set Word to 0, for post also Rest. post says WEFT_PATH_SENT, WEFT_PATH_FULL or
+	 * WEFT_PATH_GO. */
 	uintptr_t post;
 	uintptr_t next;
-	/* ring rings what they have stored in a Bell. */
-	void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b);
+	/* ring rings what they have stored in a Bell. Behind that of a post it leaves the gate, if a thread is inside. */
+	void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b, bool posts);
 	uintptr_t watch; /* Go's [watch]: while it is calm, next finds nothing. Immutable */
 	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the transport */
-	/* of a thread that is alone, NULL: there may be several. It is left behind ring. Immutable as owner */
+	/* of a thread that is alone, NULL: there may be several. Immutable as owner */
 	struct weft_gate *gate;
 };
 

@@ -64,8 +64,8 @@ func Receive(at, _, _, _ uintptr) uintptr {
 	return postMatched(p, t, ownerOf(t).DirectReceive(p))
 }
 
-// postMatched has the device take an operation that has its place, with hot.PostMatch, or takes it back. It returns what the
-// post ends with, PostDone to PostReturn, or PostRing in front of that.
+// postMatched has the device take an operation that has its place, with hot.PostMatch, or takes it back. It returns
+// what the post ends with, PostDone to PostReturn, or PostRing in front of that.
 func postMatched(p *hot.Post, t *hot.MatchTransport, code uintptr) uintptr {
 	if code != hot.PostMatch {
 		return code
@@ -88,13 +88,10 @@ func postMatched(p *hot.Post, t *hot.MatchTransport, code uintptr) uintptr {
 	return code
 }
 
-// beginMatched serves a match transport from its first event on. Of the delivery it sets what completeMatched uses, as
-// beginDelivery does.
+// beginMatched serves a match transport from its first event on.
 func beginMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) uintptr {
 	p.Messages, p.ToGo, p.Step = 0, 0, stepCheck
-	d := &p.Delivery
-	d.EP, d.Todo = uintptr(unsafe.Pointer(ep)), 0
-	directTo(p, ep)
+	beginDelivery(p, ep)
 	return serveMatched(p, ep, rx, t)
 }
 
@@ -135,7 +132,8 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) ui
 	}
 }
 
-// finishMatched ends what a match transport has found. There is nothing else at such an endpoint: no ring, no post ring.
+// finishMatched ends what a match transport has found. There is nothing else at such an endpoint: it has no inbound
+// rings, and no post ring.
 func finishMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if p.Delivery.Todo != 0 && wakes(&p.Delivery, ep) {
 		p.Step = stepTransportEnd

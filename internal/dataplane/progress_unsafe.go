@@ -379,16 +379,9 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 // part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
-	d.EP = uintptr(unsafe.Pointer(ep))
+	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
 	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
-	directTo(p, ep)
-}
-
-// directTo has completions of a delivery for the queue that is read go to its reader.
-func directTo(p *hot.Poll, ep *hot.EP) {
-	d := &p.Delivery
-	d.Reader, d.TxReader = 0, 0
 	if p.Direct == 0 || p.Reader.Left == 0 {
 		return
 	}

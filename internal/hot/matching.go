@@ -88,14 +88,14 @@ type Bell struct {
 type MatchTransport struct {
 	_ structs.HostLayout
 	// Post and Next are functions of Go's that need nothing of the runtime, by their entry points (direct.Call). They
-	// take the address of this, of a [MatchPost] or a [MatchEvent], and of a [Bell], whose words Word and Rest are 0. Post
-	// says PathSent, PathFull or PathGo.
+	// take the address of this, of a [MatchPost] or a [MatchEvent], and of a [Bell], of which the caller has set Word
+	// to 0, for Post also Rest. Post says PathSent, PathFull or PathGo.
 	Post uintptr `c:"uintptr_t"`
 	Next uintptr `c:"uintptr_t"`
-	// Ring rings what they have stored in a Bell.
-	Ring  uintptr `c:"void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b)"`
+	// Ring rings what they have stored in a Bell. Behind that of a post it leaves the gate, if a thread is inside.
+	Ring  uintptr `c:"void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b, bool posts)"`
 	Watch uintptr `c:"uintptr_t"` // Go's [Watch]: while it is calm, Next finds nothing. Immutable
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the transport
-	// of a thread that is alone, NULL: there may be several. It is left behind Ring. Immutable as Owner
+	// of a thread that is alone, NULL: there may be several. Immutable as Owner
 	Gate uintptr `c:"struct weft_gate *"`
 }

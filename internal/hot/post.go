@@ -19,7 +19,7 @@ const (
 	// above it, but for PostRing and PostBell: the shim is to do something, and to call again
 	PostTime  = 15 // nothing has happened: set [Post].Now
 	PostMatch = 16 // data plane only: [Post].Match is to be given to [EP].Match
-	PostRing  = 17 // ring [Post].Bell at [EP].Match, leave the gate that the thread is inside: what has become is Code
+	PostRing  = 17 // ring [Post].Bell at [EP].Match: what has become of the post is Code
 	PostPath  = 18 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
 	PostCopy  = 19 // make [Post].Copy
 	PostBell  = 20 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
@@ -77,29 +77,30 @@ type Post struct {
 	Datatype    uint32  // atomics: libfabric's
 	Atomic      uint32  // atomics: Atomic*
 	_           uint32
-	Compares    uint64           // with PostVector
-	Results     uint64           // with PostVector
-	Remote      uintptr          `c:"const void *"` // with PostRemote
-	Remotes     uint64           // with PostRemote
-	Desc        uintptr          `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
-	CompareDesc uintptr          `c:"void **"`                  // the same of Compare
-	ResultDesc  uintptr          `c:"void **"`                  // the same of Result
-	Self        uintptr          `c:"struct weft_hot_thread *"` // the thread
-	Step        uint32           // data plane only, once it is not 0: how far the post is
-	Now         uint32           // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent        uint32           // with PostPath, and of what a device matches: Path*
-	Todo        uint32           // Todo*, valid with each code
-	Peer        uint32           // with TodoWakePeer: number of the peer
-	Code        uint32           // with PostRing: PostDone to PostReturn
-	Next        uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
-	Completion  uint64           // with TodoComplete: its flags
-	Cntr        uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
-	Path        uintptr          `c:"struct weft_hot_path *"` // with PostPath
-	Message     TransportMessage // with PostPath: what it is given
-	Copy        Copy             // with PostCopy
-	Claim       uintptr          `c:"void *"` // data plane only, as what follows
-	Batch       uintptr          `c:"void *"` // of lists
-	Stream      uintptr          `c:"struct weft_hot_note_out *"`
-	Match       MatchPost
-	Bell        Bell // with PostRing
+	Compares    uint64  // with PostVector
+	Results     uint64  // with PostVector
+	Remote      uintptr `c:"const void *"` // with PostRemote
+	Remotes     uint64  // with PostRemote
+	Desc        uintptr `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
+	CompareDesc uintptr `c:"void **"`                  // the same of Compare
+	ResultDesc  uintptr `c:"void **"`                  // the same of Result
+	Self        uintptr `c:"struct weft_hot_thread *"` // the thread
+	Step        uint32  // data plane only, once it is not 0: how far the post is
+	Now         uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
+	Sent        uint32  // with PostPath, and of what a device matches: Path*
+	Todo        uint32  // Todo*, valid with each code
+	Peer        uint32  // with TodoWakePeer: number of the peer
+	// with PostRing: PostDone to PostReturn
+	Code       uint32
+	Next       uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
+	Completion uint64           // with TodoComplete: its flags
+	Cntr       uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
+	Path       uintptr          `c:"struct weft_hot_path *"` // with PostPath
+	Message    TransportMessage // with PostPath: what it is given
+	Copy       Copy             // with PostCopy
+	Claim      uintptr          `c:"void *"` // data plane only, as what follows
+	Batch      uintptr          `c:"void *"` // of lists
+	Stream     uintptr          `c:"struct weft_hot_note_out *"`
+	Match      MatchPost        // of what a device matches
+	Bell       Bell             // with PostRing
 }

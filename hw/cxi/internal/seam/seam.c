@@ -69,11 +69,14 @@ static void ring_rest(struct weft_cxi_transport *p)
 	} while (from);
 }
 
-static void match_ring(struct weft_hot_match_transport *m, const struct weft_bell *b)
+static void match_ring(struct weft_hot_match_transport *m, const struct weft_bell *b, bool posts)
 {
 	ring(b);
-	if (__builtin_expect(b->rest != 0, 0))
+	if (posts && __builtin_expect(b->rest != 0, 0))
 		ring_rest(of_match(m));
+	// No other thread is inside.
+	if (posts && m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
+		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
 }
 
 static bool transport_take(struct weft_hot_transport *transport)

@@ -53,8 +53,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
 )
 
-// Functions are the Go functions of package cxi that C calls, and the data plane, as package direct wants them. In them a Transport, a
-// Path, a hot.TransportMessage and a Bell are addresses.
+// Functions are the Go functions of package cxi that C calls, and Post and Matched those that the data plane calls, as
+// package direct wants them. In them a Transport, a Path, a hot.TransportMessage and a Bell are addresses.
 type Functions struct {
 	Send  direct.Func // path, message, bell: hot.PathSent, …
 	Next  direct.Func // transport, message, bell: hot.TransportEmpty, … or Again
