@@ -320,12 +320,19 @@ FIELD(struct weft_match_event, length, 32, 8);
 FIELD(struct weft_match_event, flags, 40, 4);
 FIELD(struct weft_match_event, fetched, 48, 16);
 
-SIZE(struct weft_hot_match_transport, 40);
+SIZE(struct weft_bell, 32);
+FIELD(struct weft_bell, word, 0, 8);
+FIELD(struct weft_bell, value, 8, 8);
+FIELD(struct weft_bell, lock, 16, 8);
+FIELD(struct weft_bell, rest, 24, 8);
+
+SIZE(struct weft_hot_match_transport, 48);
 FIELD(struct weft_hot_match_transport, post, 0, 8);
 FIELD(struct weft_hot_match_transport, next, 8, 8);
-FIELD(struct weft_hot_match_transport, watch, 16, 8);
-FIELD(struct weft_hot_match_transport, owner, 24, 8);
-FIELD(struct weft_hot_match_transport, gate, 32, 8);
+FIELD(struct weft_hot_match_transport, ring, 16, 8);
+FIELD(struct weft_hot_match_transport, watch, 24, 8);
+FIELD(struct weft_hot_match_transport, owner, 32, 8);
+FIELD(struct weft_hot_match_transport, gate, 40, 8);
 
 SIZE(struct weft_hot_region, 64);
 FIELD(struct weft_hot_region, live, 0, 4);
@@ -525,7 +532,7 @@ FIELD(struct weft_delivery, entry, 240, 64);
 FIELD(struct weft_delivery, unexpected, 304, 4);
 FIELD(struct weft_delivery, wake, 308, 4);
 
-SIZE(struct weft_post, 520);
+SIZE(struct weft_post, 552);
 FIELD(struct weft_post, ep, 0, 8);
 FIELD(struct weft_post, buf, 8, 8);
 FIELD(struct weft_post, len, 16, 8);
@@ -563,6 +570,7 @@ FIELD(struct weft_post, now, 244, 4);
 FIELD(struct weft_post, sent, 248, 4);
 FIELD(struct weft_post, todo, 252, 4);
 FIELD(struct weft_post, peer, 256, 4);
+FIELD(struct weft_post, code, 260, 4);
 FIELD(struct weft_post, next, 264, 8);
 FIELD(struct weft_post, completion, 272, 8);
 FIELD(struct weft_post, cntr, 280, 8);
@@ -573,6 +581,7 @@ FIELD(struct weft_post, claim, 416, 8);
 FIELD(struct weft_post, batch, 424, 8);
 FIELD(struct weft_post, stream, 432, 8);
 FIELD(struct weft_post, match, 440, 80);
+FIELD(struct weft_post, bell, 520, 32);
 
 SIZE(struct weft_hot_thread, 56);
 FIELD(struct weft_hot_thread, line, 0, 8);
@@ -587,7 +596,7 @@ FIELD(struct weft_hot_thread, yields, 36, 4);
 FIELD(struct weft_hot_thread, since, 40, 8);
 FIELD(struct weft_hot_thread, numbers, 48, 8);
 
-SIZE(struct weft_poll, 640);
+SIZE(struct weft_poll, 672);
 FIELD(struct weft_poll, eps, 0, 8);
 FIELD(struct weft_poll, thread, 8, 8);
 FIELD(struct weft_poll, reader, 16, 32);
@@ -623,3 +632,4 @@ FIELD(struct weft_poll, transport, 216, 8);
 FIELD(struct weft_poll, message, 224, 40);
 FIELD(struct weft_poll, delivery, 264, 312);
 FIELD(struct weft_poll, match, 576, 64);
+FIELD(struct weft_poll, bell, 640, 32);

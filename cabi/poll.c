@@ -47,9 +47,8 @@ static __attribute__((noinline)) void perform(struct weft_poll *p, unsigned code
 	case WEFT_POLL_NEXT:
 		p->answer = p->transport->next(p->transport, &p->message);
 		return;
-	case WEFT_POLL_MATCH:
-		p->answer = p->delivery.ep->match->next(p->delivery.ep->match, &p->match);
-		return;
+	case WEFT_POLL_RING:
+		return p->delivery.ep->match->ring(p->delivery.ep->match, &p->bell, false);
 	case WEFT_POLL_SILENT:
 		p->answer = p->transport->peek(p->transport, &p->message);
 		return;

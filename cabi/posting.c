@@ -18,10 +18,6 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	do {
 		if (code == WEFT_POST_TIME)
 			p->now = (uint32_t)(weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000) | 1;
-		else if (code == WEFT_POST_MATCH && !(p->sent = (uint32_t)p->ep->match->post(p->ep->match, &p->match)))
-			return WEFT_POST_DONE;
-		else if (code == WEFT_POST_MATCH)
-			f = WEFT_PLANE_RECEIVE; /* takes it back */
 		else if (code == WEFT_POST_PATH)
 			p->sent = p->path->send(p->path, &p->message);
 		else if (code == WEFT_POST_COPY)
@@ -43,8 +39,11 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	p->self = &weft_self;
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
-	if (__builtin_expect(code > WEFT_POST_RETURN, 0))
-		code = go_on(f, p, code);
+	if (__builtin_expect(code > WEFT_POST_RETURN, 0)) {
+		if (code == WEFT_POST_RING)
+			p->ep->match->ring(p->ep->match, &p->bell, true);
+		code = code == WEFT_POST_RING ? (enum weft_post_code)p->code : go_on(f, p, code);
+	}
 	if (p->next)
 		prefetch_write(p->next);
 	if (__builtin_expect(p->todo != 0, 0))

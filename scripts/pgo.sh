@@ -29,6 +29,13 @@ if [ "$(id -u)" = 0 ]; then
 else
 	echo "not root: nothing is measured between network namespaces"
 fi
+# Calls of endpoints of the CXI protocol, over the stepped model of the NIC: 40 s in each thread mode.
+make -s -C tests/cassini OUT="$dir" "$dir/libcxi.so.1"
+"${CC:-gcc}" -O2 -std=gnu11 -D_GNU_SOURCE -pthread -o "$dir/calls" tests/cxi/calls.c -lfabric "$dir/libcxi.so.1" -ldl
+for mode in safe domain; do
+	yes | CASSINI="mode=stepped fabric=-1" LD_LIBRARY_PATH="$dir" FI_PROVIDER_PATH="$dir" FI_WEFT_CXI=native \
+		timeout 40 "$dir/calls" weft $mode >"$dir/log" || [ $? = 124 ]
+done
 # The last piece of a process may be cut off; the others are taken all the same.
 find "$dir" -name '*.pprof' -size +0 -print0 | xargs -0 "${GO:-go}" tool pprof -symbolize=none -proto >"$dir/weft.pgo"
 mv "$dir/weft.pgo" cabi/weft.pgo

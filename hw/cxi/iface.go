@@ -116,7 +116,7 @@ func (i *Iface) openAddress() (err error) {
 
 // openDriver lets C drive the interface, where it can and may.
 func (i *Iface) openDriver() error {
-	if !i.cfg.Direct || !seam.Possible() {
+	if !i.cfg.Direct && !profiled || !seam.Possible() {
 		return nil
 	}
 	if err := i.driver.open(i); err != nil {

@@ -221,15 +221,22 @@ func (m *matcher) at(a hw.MatchAddress, index uint32) (nic.Address, error) {
 }
 
 // find is the same without an error's text.
-func (m *matcher) find(a hw.MatchAddress, index uint32) (nic.Address, bool) {
-	n, ok := proto.NameOf(uint64(a), m.pidBits)
-	to := nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}
-	k := m.i.networks.number(n.VNI)
-	if k < 0 {
-		return to, false
-	}
-	to.Profile = m.i.networks[k].lcid
+func (m *matcher) find(a hw.MatchAddress, index uint32) (to nic.Address, ok bool) {
+	ok = m.locate(&to, a, index)
 	return to, ok
+}
+
+// locate is find that stores the address where it is to be: one that is returned is copied several times.
+func (m *matcher) locate(to *nic.Address, a hw.MatchAddress, index uint32) bool {
+	n, ok := proto.NameOf(uint64(a), m.pidBits)
+	to.NID, to.PID, to.Index, to.PIDBits = n.NID, n.PID, index, m.pidBits
+	l := m.i.networks
+	k := l.number(n.VNI)
+	if k < 0 || !ok {
+		return false
+	}
+	to.Profile = l[k].lcid
+	return true
 }
 
 // sentBy is the sender of what an event is of.

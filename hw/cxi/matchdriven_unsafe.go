@@ -1,6 +1,8 @@
 package cxi
 
 import (
+	"unsafe"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
@@ -61,35 +63,47 @@ func PostMatched(transport, post, bell, _ uintptr) uintptr {
 
 // postPath posts a message.
 func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
-	to, ok := t.m.find(hw.MatchAddress(p.Peer), proto.IndexMessages)
-	if !ok || p.Length > uint32(t.m.cfg.Eager) || !t.lock.try() {
+	if p.Length > uint32(t.m.cfg.Eager) || !t.lock.try() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
 	if len(t.full) == 0 && len(t.replaying) == 0 {
 		said = hot.PathFull // there are events to come
-		if s, n := t.begin(receiverPlaces); s != nil && t.postIn(s, n, p, &to) {
-			said = hot.PathSent
+		if s, n := t.begin(receiverPlaces); s != nil {
+			said = t.postIn(s, n, p)
 		}
 	}
 	return t.leave(said, p, b)
 }
 
-// postIn posts the message of a post in a place. False: it has no id.
-func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost, to *nic.Address) bool {
+// postIn posts the message of a post in a place, and returns what has become of it. It stores each field of the message
+// where it is: a whole one would be copied there.
+func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost) uintptr {
 	o := &s.out
-	*o = outgoing{to: hw.MatchAddress(p.Peer), at: *to, matched: p.Kind&hot.MatchAwaited != 0, number: t.posted}
+	if !t.m.locate(&o.at, hw.MatchAddress(p.Peer), proto.IndexMessages) {
+		return hot.PathGo
+	}
+	o.to, o.matched, o.number = hw.MatchAddress(p.Peer), p.Kind&hot.MatchAwaited != 0, t.posted
 	o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
+	o.data, o.inline, o.memory, o.bits = 0, 0, nic.Memory{}, 0
 	if o.says.Data {
 		o.data = p.Data
 	}
 	switch {
 	case p.Buf != 0:
-		o.inline = uint32(copy(t.inline(n), seam.Bytes(p.Buf, p.Length)))
+		o.inline = uint32(copy(t.inline(n)[:], seam.Bytes(p.Buf, p.Length)))
 	case p.Length != 0:
 		o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
 	}
-	return t.postPlaced(s, n, p.Context)
+	if !t.postPlaced(s, n, p.Context) {
+		return hot.PathFull // it has no id
+	}
+	return hot.PathSent
+}
+
+// inline is the copy of an inline message in a place, which is one: posts take it from t.free.
+func (t *matchTx) inline(n uint32) *[nic.MaxInline]byte {
+	return (*[nic.MaxInline]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(t.inlines)), int(n)*nic.MaxInline))
 }
 
 // leave gives the lock back behind a post, of which it returns what has become.
@@ -201,10 +215,12 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	var r *receive
 	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) && x.certain() {
-		e := x.m.entry(from, p.Tag, p.Data, p.Kind&hot.MatchTagged != 0)
-		e.Memory, e.Length, e.Once = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}, uint64(p.Length), true
-		if r = x.enter(receivePosted, &e, p.Buf, uint64(p.Length), p.Context); r != nil {
-			x.append(&r.entry)
+		if r = x.identify(receivePosted, p.Buf, uint64(p.Length), p.Context); r != nil {
+			e := &r.entry
+			x.m.describe(e, from, p.Tag, p.Data, p.Kind&hot.MatchTagged != 0)
+			e.ID, e.Once, e.Length = uint16(r.id), true, uint64(p.Length)
+			e.Memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
+			x.append(e)
 		}
 	}
 	if r != nil && p.Kind&hot.MatchMore != 0 {
@@ -300,7 +316,7 @@ func (m *matcher) freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uin
 	}
 	q.Pause()
 	if null {
-		return seam.Again
+		return hot.TransportAgain
 	}
 	return hot.TransportMatched
 }

@@ -72,7 +72,7 @@ func (x *drivenMatching) next() uintptr {
 	for end := time.Now().Add(30 * time.Second); ; {
 		found := NextMatched(x.transport(), uintptr(unsafe.Pointer(x.ev)), uintptr(unsafe.Pointer(x.bell)), 0)
 		rung(x.bell)
-		if found != hot.TransportEmpty && found != seam.Again || time.Now().After(end) {
+		if found != hot.TransportEmpty && found != hot.TransportAgain || time.Now().After(end) {
 			return found
 		}
 	}

@@ -39,7 +39,7 @@ func (t *matchTx) place(o *outgoing, payload []byte) (*sent, uint32) {
 	s, n := t.begin(receiverPlaces)
 	if s != nil {
 		s.out = *o
-		s.out.number, s.out.inline = t.posted, uint32(copy(t.inline(n), payload))
+		s.out.number, s.out.inline = t.posted, uint32(copy(t.inline(n)[:], payload))
 	}
 	return s, n
 }
@@ -75,7 +75,7 @@ func (t *matchTx) emit(s *sent, n uint32) (kind sentKind, err error) {
 // emitEager is emit of a message that goes at once. False: it has no id.
 func (t *matchTx) emitEager(s *sent, n uint32) (kind sentKind, ok bool) {
 	o := &s.out
-	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: t.cookie(n)}
+	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: t.cookieOf(s, n)}
 	kind = sentEager
 	if o.matched {
 		id, ok := t.m.shared.matches.take(t.owner(n))
@@ -88,14 +88,9 @@ func (t *matchTx) emitEager(s *sent, n uint32) (kind sentKind, ok bool) {
 		if !t.messages {
 			t.state()
 		}
-		t.q.Inline(&msg, nil, t.inline(n)[:o.inline])
+		t.q.Inline(&msg, nil, t.inline(n)[:min(o.inline, nic.MaxInline)])
 	} else {
 		t.q.Put(&nic.Transfer{Message: msg, Local: o.memory, Initiator: t.m.self, EQ: t.events.number})
 	}
 	return kind, true
-}
-
-// inline is the copy of an inline message in a place.
-func (t *matchTx) inline(n uint32) []byte {
-	return t.inlines[int(n)*nic.MaxInline:][:nic.MaxInline:nic.MaxInline]
 }

@@ -187,7 +187,8 @@ func (m *matcher) entryOf(r *hw.MatchReceive) (e nic.Entry, err error) {
 	if r.Tagged && (r.Tag|r.Ignore)&^proto.TagMask != 0 {
 		return e, fmt.Errorf("cxi: tag %#x, of which %#x matches anything: %w", r.Tag, r.Ignore, hw.ErrInvalid)
 	}
-	return m.entry(from, r.Tag, r.Ignore, r.Tagged), nil
+	m.describe(&e, from, r.Tag, r.Ignore, r.Tagged)
+	return e, nil
 }
 
 // sender is the match id of the senders that a receive admits. False: there is no such sender.
@@ -199,12 +200,11 @@ func (m *matcher) sender(a hw.MatchAddress) (id uint32, ok bool) {
 	return nic.MatchID(from.NID, from.PID, m.pidBits), ok
 }
 
-// entry is the list entry of a receive, but for its memory.
-func (m *matcher) entry(from uint32, tag, ignore uint64, tagged bool) nic.Entry {
-	e := nic.Entry{PtlTE: m.rx.pte.Number(), MatchID: from, Managed: true, Put: true, NoLink: true,
+// describe stores the list entry of a receive, but for its memory.
+func (m *matcher) describe(e *nic.Entry, from uint32, tag, ignore uint64, tagged bool) {
+	*e = nic.Entry{PtlTE: m.rx.pte.Number(), MatchID: from, Managed: true, Put: true, NoLink: true,
 		NoUnlink: true, InOrder: true}
 	e.MatchBits, e.Ignore = proto.Receive(tag, ignore, tagged)
-	return e
 }
 
 // localOf is the memory of a receive.
@@ -312,18 +312,26 @@ func (x *matchRx) release(more bool) {
 // name is what a receive is cancelled by.
 func (r *receive) name() hw.MatchID { return hw.MatchID(r.generation)<<32 | hw.MatchID(r.id) }
 
-// enter gives a receive or search an id, nil: there is none. Of one that has ended nothing is left but its generation
-// (giveID). The caller has the lock.
+// enter gives a receive or search an id, nil: there is none. The caller has the lock.
 func (x *matchRx) enter(state receiveState, e *nic.Entry, memory uintptr, room, context uint64) *receive {
+	p := x.identify(state, memory, room, context)
+	if p != nil {
+		p.entry = *e
+		p.entry.ID = uint16(p.id)
+	}
+	return p
+}
+
+// identify is enter but for the entry. Of a receive that has ended nothing is left but its generation (giveID).
+func (x *matchRx) identify(state receiveState, memory uintptr, room, context uint64) *receive {
 	id, ok := x.free.Take()
 	if !ok {
 		return nil
 	}
 	p := &x.list[id-x.firstID()]
-	p.state, p.id, p.entry, p.memory, p.room = state, id, *e, memory, room
+	p.state, p.id, p.memory, p.room = state, id, memory, room
 	p.context, p.posting = context, x.postings
 	p.generation++
-	p.entry.ID = uint16(id)
 	x.postings++
 	return p
 }

@@ -217,8 +217,11 @@ func (t *matchTx) roomBut(spare int) bool {
 }
 
 // cookie is what the events of the command in a place carry: generation, stripe and place.
-func (t *matchTx) cookie(n uint32) uint64 {
-	return uint64(t.slots[n].generation)<<32 | uint64(t.owner(n))
+func (t *matchTx) cookie(n uint32) uint64 { return t.cookieOf(&t.slots[n], n) }
+
+// cookieOf is cookie of a place that is at hand.
+func (t *matchTx) cookieOf(s *sent, n uint32) uint64 {
+	return uint64(s.generation)<<32 | uint64(t.owner(n))
 }
 
 // commit takes the place.

@@ -45,10 +45,11 @@ type sharedContexts struct {
 	// (overrun.go).
 	doubtful     sharedCount
 	epoch, since uint32
+	all          uint32 // the sum of both
 }
 
 // underway is how many have not ended.
-func (s *sharedContexts) underway() int { return int(s.posted.sum() + s.doubtful.sum()) }
+func (s *sharedContexts) underway() int { return int(s.all) }
 
 // doubt has those under way be doubtful, and others be of another epoch.
 func (s *sharedContexts) doubt() {
@@ -81,6 +82,7 @@ func (t *matchTx) sharedCookie(kind uint32, context uint64) uint64 {
 // postedShared counts a command.
 func (t *matchTx) postedShared(kind uint32, context uint64) {
 	t.shared.posted[kind*hw.SharedContexts|uint32(context)]++
+	t.shared.all++
 }
 
 // writeShared writes the command of a write. False: no room. The caller has the lock, as of what follows.
@@ -121,6 +123,7 @@ func (t *matchTx) sharedEnd(e nic.Event) (context uint32, ok bool) {
 		return 0, false
 	}
 	c[n-noPlace]--
+	t.shared.all--
 	return n % hw.SharedContexts, true
 }
 
@@ -135,6 +138,7 @@ func (t *matchTx) endShared(context uint32, length uint64, err error) {
 func (t *matchTx) abandonShared(c *sharedCount, err error) {
 	for k := range c {
 		for ; c[k] > 0; c[k]-- {
+			t.shared.all--
 			t.endShared(uint32(k)%hw.SharedContexts, 0, err)
 		}
 	}
@@ -158,6 +162,7 @@ func (t *matchTx) refusedShared(command uint64, err error) bool {
 		for context := range uint32(hw.SharedContexts) {
 			if k := kind*hw.SharedContexts | context; c[k] > 0 {
 				c[k]--
+				t.shared.all--
 				t.endShared(context, 0, err)
 				return true
 			}

@@ -377,19 +377,33 @@ struct weft_match_event {
 	uint8_t fetched[WEFT_MATCH_ELEMENT]; /* with WEFT_MATCH_READ: what the element was, in the first bytes */
 };
 
-/* WEFT_TRANSPORT_MATCHED is what weft_hot_match_transport.next finds beside WEFT_TRANSPORT_EMPTY and
- * WEFT_TRANSPORT_GO: an event, which is the caller's then. */
-#define WEFT_TRANSPORT_MATCHED 3
+/* What weft_hot_match_transport.next finds beside WEFT_TRANSPORT_EMPTY and WEFT_TRANSPORT_GO. */
+#define WEFT_TRANSPORT_MATCHED 3 /* an event, which is the caller's then */
+#define WEFT_TRANSPORT_AGAIN 4 /* nothing yet: it is to be called again, behind its doorbell */
+
+/* weft_bell is a doorbell that C is to ring when Go code has returned: Go code without the runtime can call no
+ * assembly. */
+struct weft_bell {
+	uint64_t *word; /* off the Go heap; NULL: none */
+	uint64_t value;
+	_Atomic uint32_t *lock; /* is set to 0 behind it, and something else keeps it alive; NULL: none */
+	uint64_t rest; /* of a post of what a device matches: not 0 where more is to be rung behind it */
+};
 
 /* weft_hot_match_transport is an interface whose device matches messages, made by a backend. next belongs to the
  * progress lease, any thread may post. */
 struct weft_hot_match_transport {
-	/* WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO */
-	int (*post)(struct weft_hot_match_transport *transport, const struct weft_match_post *p);
-	int (*next)(struct weft_hot_match_transport *transport, struct weft_match_event *e);
+	/* post and next are functions of Go's that need nothing of the runtime, by their entry points (direct.Call). They
+	 * take the address of this, of a struct weft_match_post or a struct weft_match_event, and of a struct weft_bell,
+	 * of which the caller has set Word to 0, for post also Rest. post says WEFT_PATH_SENT, WEFT_PATH_FULL or
+	 * WEFT_PATH_GO. */
+	uintptr_t post;
+	uintptr_t next;
+	/* ring rings what they have stored in a Bell. Behind that of a post it leaves the gate, if a thread is inside. */
+	void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b, bool posts);
 	uintptr_t watch; /* Go's [watch]: while it is calm, next finds nothing. Immutable */
 	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the transport */
-	/* of a thread that is alone, NULL: there may be several. post leaves it. Immutable as owner */
+	/* of a thread that is alone, NULL: there may be several. Immutable as owner */
 	struct weft_gate *gate;
 };
 

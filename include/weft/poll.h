@@ -70,7 +70,7 @@ enum weft_poll_code {
 	WEFT_POLL_SILENT = 41, /* the same with weft_hot_transport.peek */
 	WEFT_POLL_TAKE = 42, /* weft_hot_transport.take; answer: what that says */
 	WEFT_POLL_FLUSH_TRANSPORT = 43, /* weft_hot_transport.flush */
-	WEFT_POLL_MATCH = 44, /* the event that the endpoint's match transport finds; answer: what its Next says */
+	WEFT_POLL_RING = 44, /* ring Bell at the endpoint's match transport */
 	WEFT_POLL_MATCHED = 45, /* the runtime takes in Match, the lease taken */
 };
 
@@ -134,6 +134,7 @@ struct weft_poll {
 	struct weft_transport_message message; /* that the transport has found */
 	struct weft_delivery delivery;
 	struct weft_match_event match; /* that the endpoint's match transport has found */
+	struct weft_bell bell; /* with WEFT_POLL_RING */
 };
 
 #endif

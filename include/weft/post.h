@@ -20,12 +20,13 @@ enum weft_post_code {
 	 * the runtime takes it back, and then posts it, or refuses it for want of room where weft_post.sent is
 	 * WEFT_PATH_FULL. */
 	WEFT_POST_RETURN = 14,
-	/* above it, but for WEFT_POST_BELL: the shim is to do something, and to call again */
+	/* above it, but for WEFT_POST_RING and WEFT_POST_BELL: the shim is to do something, and to call again */
 	WEFT_POST_TIME = 15, /* nothing has happened: set weft_post.now */
-	WEFT_POST_MATCH = 16, /* give weft_post.match to weft_hot_ep.match. If that says WEFT_PATH_SENT it is posted, else set weft_post.sent */
-	WEFT_POST_PATH = 17, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
-	WEFT_POST_COPY = 18, /* make weft_post.copy */
-	WEFT_POST_BELL = 19, /* a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work */
+	WEFT_POST_MATCH = 16, /* data plane only: weft_post.match is to be given to weft_hot_ep.match */
+	WEFT_POST_RING = 17, /* ring weft_post.bell at weft_hot_ep.match: what has become of the post is Code */
+	WEFT_POST_PATH = 18, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
+	WEFT_POST_COPY = 19, /* make weft_post.copy */
+	WEFT_POST_BELL = 20, /* a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work */
 };
 
 /* Bits of weft_post.kind. */
@@ -86,10 +87,11 @@ struct weft_post {
 	struct weft_hot_thread *self; /* the thread */
 	uint32_t step; /* data plane only, once it is not 0: how far the post is */
 	uint32_t now; /* with WEFT_POST_TIME: ms of CLOCK_MONOTONIC_COARSE, never 0 */
-	uint32_t sent; /* with WEFT_POST_PATH and WEFT_POST_MATCH: WEFT_PATH_* */
+	uint32_t sent; /* with WEFT_POST_PATH, and of what a device matches: WEFT_PATH_* */
 	uint32_t todo; /* WEFT_TODO_*, valid with each code */
 	uint32_t peer; /* with WEFT_TODO_WAKE_PEER: number of the peer */
-	uint32_t pad1;
+	/* with WEFT_POST_RING: WEFT_POST_DONE to WEFT_POST_RETURN */
+	uint32_t code;
 	const void *next; /* line that the next post is likely to write, or NULL */
 	uint64_t completion; /* with WEFT_TODO_COMPLETE: its flags */
 	struct weft_hot_cntr *cntr; /* with WEFT_TODO_WAKE_CNTR */
@@ -99,7 +101,8 @@ struct weft_post {
 	void *claim; /* data plane only, as what follows */
 	void *batch; /* of lists */
 	struct weft_hot_note_out *stream;
-	struct weft_match_post match; /* with WEFT_POST_MATCH */
+	struct weft_match_post match; /* of what a device matches */
+	struct weft_bell bell; /* with WEFT_POST_RING */
 };
 
 #endif

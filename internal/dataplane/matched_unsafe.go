@@ -2,31 +2,32 @@ package dataplane
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/direct"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/matched"
 )
 
-// Endpoints whose device matches their messages (hot.MatchTransport). Package matched keeps their operations; the shim
-// calls the device.
+// Endpoints whose device matches their messages (hot.MatchTransport). Package matched keeps their operations; the
+// backend's functions give them to the device, and the shim rings its doorbell.
 
-// matchedOf is the endpoint behind a match transport, nil: there is none.
-func matchedOf(ep *hot.EP) *matched.Endpoint {
-	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if transport == nil {
-		return nil
-	}
-	return (*matched.Endpoint)(pointer(transport.Owner))
+// matchOf is the match transport of an endpoint, nil: there is none.
+func matchOf(ep *hot.EP) *hot.MatchTransport {
+	return (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
 }
+
+// ownerOf is the endpoint behind a match transport.
+func ownerOf(t *hot.MatchTransport) *matched.Endpoint { return (*matched.Endpoint)(pointer(t.Owner)) }
 
 // gateOf is the gate of an endpoint, nil: it has none, and no match transport.
 func gateOf(ep *hot.EP) *hot.Gate {
-	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if transport == nil {
+	t := matchOf(ep)
+	if t == nil {
 		return nil
 	}
-	return (*hot.Gate)(pointer(transport.Gate))
+	return (*hot.Gate)(pointer(t.Gate))
 }
 
 // LeaveGate leaves the gate that a poll is inside, if it is.
@@ -38,59 +39,124 @@ func LeaveGate(p *hot.Poll) {
 }
 
 // sendMatched posts a message at an endpoint with a match transport.
-func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
-	p.Step = stepSent
-	return e.DirectSend(p)
+func sendMatched(p *hot.Post, t *hot.MatchTransport) uintptr {
+	return postMatched(p, t, ownerOf(t).DirectSend(p))
 }
 
 // accessMatched posts a read or write at one, or with atomic an atomic operation.
-func accessMatched(p *hot.Post, e *matched.Endpoint, atomic bool) uintptr {
+func accessMatched(p *hot.Post, t *hot.MatchTransport, atomic bool) uintptr {
 	p.Todo, p.Next = 0, 0
-	p.Step = stepSent
 	if atomic {
-		return e.DirectAtomic(p)
+		return postMatched(p, t, ownerOf(t).DirectAtomic(p))
 	}
-	return e.DirectTransfer(p)
+	return postMatched(p, t, ownerOf(t).DirectTransfer(p))
 }
 
-// Receive posts a receive at an endpoint with a match transport, or takes an operation back that its device has not
-// taken. It returns hot.PostMatch, PostAgain or PostGo. at is the address of a hot.Post.
+// Receive posts a receive at an endpoint with a match transport. at is the address of a hot.Post.
 func Receive(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Post)(pointer(at))
 	p.Todo, p.Next = 0, 0
-	e := matchedOf(endpoint(p.EP))
-	switch {
-	case e == nil:
-		return hot.PostGo
-	case p.Step == stepSent:
-		return e.DirectRefused(p)
-	case p.Kind&unlikely != 0 && !single(p):
+	t := matchOf(endpoint(p.EP))
+	if t == nil || p.Kind&unlikely != 0 && !single(p) {
 		return hot.PostGo
 	}
-	p.Step = stepSent
 	p.Thread = (*hot.Thread)(pointer(p.Self)).Number - 1
-	return e.DirectReceive(p)
+	return postMatched(p, t, ownerOf(t).DirectReceive(p))
 }
 
-// serveMatched goes on with the events of a match transport.
-func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uintptr {
-	if p.Step == stepTransportFound {
-		if p.Answer == hot.TransportGo {
+// postMatched has the device take an operation that has its place, with hot.PostMatch, or takes it back. It returns
+// what the post ends with, PostDone to PostReturn, or PostRing in front of that.
+func postMatched(p *hot.Post, t *hot.MatchTransport, code uintptr) uintptr {
+	if code != hot.PostMatch {
+		return code
+	}
+	b := &p.Bell
+	b.Word, b.Rest = 0, 0
+	p.Sent = uint32(direct.Call(&t.Post, uintptr(unsafe.Pointer(t)), uintptr(unsafe.Pointer(&p.Match)),
+		uintptr(unsafe.Pointer(b)), 0))
+	code = hot.PostDone
+	if p.Sent != hot.PathSent {
+		code = ownerOf(t).DirectRefused(p)
+	}
+	if b.Word != 0 || b.Rest != 0 {
+		p.Code = uint32(code)
+		return hot.PostRing
+	}
+	if gate := (*hot.Gate)(pointer(t.Gate)); gate != nil && gate.Word().Alone() {
+		gate.Leave()
+	}
+	return code
+}
+
+// beginMatched serves a match transport from its first event on.
+func beginMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) uintptr {
+	p.Messages, p.ToGo, p.Step = 0, 0, stepCheck
+	beginDelivery(p, ep)
+	return serveMatched(p, ep, rx, t)
+}
+
+// serveMatched takes in what a match transport finds, up to a batch of it, or as much as the reader has room for. The
+// shim rings between a call of the transport and what it has found.
+func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) uintptr {
+	answered := p.Step == stepTransportFound
+	if p.Step == stepTransportGiven && sated(p) {
+		return finishMatched(p, ep, rx)
+	}
+	for ; ; answered = false {
+		if !answered {
+			p.Bell.Word = 0
+			p.Answer = int32(direct.Call(&t.Next, uintptr(unsafe.Pointer(t)), uintptr(unsafe.Pointer(&p.Match)),
+				uintptr(unsafe.Pointer(&p.Bell)), 0))
+			if p.Bell.Word != 0 {
+				p.Step = stepTransportFound
+				return hot.PollRing
+			}
+		}
+		switch p.Answer {
+		case hot.TransportMatched:
+			p.Messages++
+			if code := completeMatched(p, ep, ownerOf(t)); code != hot.DeliveryDone {
+				p.Step = stepTransportGiven
+				return code
+			}
+			if sated(p) {
+				return finishMatched(p, ep, rx)
+			}
+		case hot.TransportAgain:
+		case hot.TransportGo:
 			p.ToGo = 1
-		}
-		if p.Answer != hot.TransportMatched {
-			return endTransport(p, ep, rx)
-		}
-		p.Messages++
-		if code := completeMatched(p, ep, e); code != hot.DeliveryDone {
-			p.Step = stepTransportGiven
-			return code
+			return finishMatched(p, ep, rx)
+		default:
+			return finishMatched(p, ep, rx)
 		}
 	}
-	if p.Messages >= batch || p.Reader.Left == 0 && (p.Delivery.Reader != 0 || p.Delivery.TxReader != 0) {
-		return endTransport(p, ep, rx)
+}
+
+// finishMatched ends what a match transport has found. There is nothing else at such an endpoint: it has no inbound
+// rings, and no post ring.
+func finishMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	if p.Delivery.Todo != 0 && wakes(&p.Delivery, ep) {
+		p.Step = stepTransportEnd
+		return hot.PollWake
 	}
-	return askTransport(p, ep)
+	return matchedFinished(p, rx)
+}
+
+// matchedFinished is finishMatched behind the sleepers' waking.
+func matchedFinished(p *hot.Poll, rx *hot.Rx) uintptr {
+	if p.Messages != 0 {
+		p.Found = 1
+	}
+	if p.ToGo != 0 || p.Delivery.Todo&hot.TodoTriggered != 0 {
+		return leaveToGo(p, rx)
+	}
+	unlease(p, rx)
+	return next
+}
+
+// sated reports whether a poll takes no more in at a match transport.
+func sated(p *hot.Poll) bool {
+	return p.Messages >= batch || p.Reader.Left == 0 && (p.Delivery.Reader != 0 || p.Delivery.TxReader != 0)
 }
 
 // completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.

@@ -32,8 +32,8 @@ func postAtomic(p *hot.Post) uintptr {
 		return code
 	}
 	p.Len = count
-	if e := matchedOf(endpoint(p.EP)); e != nil {
-		return accessMatched(p, e, true)
+	if t := matchOf(endpoint(p.EP)); t != nil {
+		return accessMatched(p, t, true)
 	}
 	return code
 }

@@ -24,8 +24,8 @@ const awaitedFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchCom
 // that asks for an ACK. It leaves to the runtime what send has not posted for another reason: the address has no line
 // yet, the endpoint may not post. A message that a device matches is sendMatched's.
 func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
-	if e := matchedOf(ep); e != nil {
-		return sendMatched(p, e)
+	if t := matchOf(ep); t != nil {
+		return sendMatched(p, t)
 	}
 	if p.Kind&hot.PostInject != 0 || p.Flags&^awaitedFlags != 0 || ep.RTSMax == 0 {
 		return hot.PostGo

@@ -24,8 +24,8 @@ func rma(p *hot.Post) uintptr {
 			return code
 		}
 	}
-	if e := matchedOf(endpoint(p.EP)); e != nil {
-		return accessMatched(p, e, false)
+	if t := matchOf(endpoint(p.EP)); t != nil {
+		return accessMatched(p, t, false)
 	}
 	return postCopy(p)
 }

@@ -245,6 +245,9 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	case ep.Transport == 0:
 		return behindTransport(p, ep, rx)
 	}
+	if t := matchOf(ep); t != nil {
+		return beginMatched(p, ep, rx, t)
+	}
 	p.Transport, p.Messages, p.ToGo = ep.Transport, 0, 0
 	beginDelivery(p, ep)
 	return askTransport(p, ep)

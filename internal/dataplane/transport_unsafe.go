@@ -13,9 +13,6 @@ import (
 // askTransport has the shim ask the transport of the endpoint at hand for a message.
 func askTransport(p *hot.Poll, ep *hot.EP) uintptr {
 	p.Step = stepTransportFound
-	if atomic.LoadUintptr(&ep.Match) != 0 {
-		return hot.PollMatch
-	}
 	if atomic.LoadUint32(&ep.TransportActive) != 0 {
 		return hot.PollNext
 	}
@@ -24,8 +21,11 @@ func askTransport(p *hot.Poll, ep *hot.EP) uintptr {
 
 // serveTransport goes on with the messages of the transport.
 func serveTransport(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
-	if e := matchedOf(ep); e != nil && p.Step != stepTransportEnd {
-		return serveMatched(p, ep, rx, e)
+	if t := matchOf(ep); t != nil {
+		if p.Step == stepTransportEnd {
+			return matchedFinished(p, rx)
+		}
+		return serveMatched(p, ep, rx, t)
 	}
 	switch p.Step {
 	case stepTransportFound:

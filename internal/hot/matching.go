@@ -64,9 +64,22 @@ type MatchEvent struct {
 	Fetched [MatchElement]byte // with MatchRead: what the element was, in the first bytes
 }
 
-// TransportMatched is what [MatchTransport].Next finds beside TransportEmpty and TransportGo: an event, which is the
-// caller's then.
-const TransportMatched = 3
+// What [MatchTransport].Next finds beside TransportEmpty and TransportGo.
+const (
+	TransportMatched = 3 // an event, which is the caller's then
+	TransportAgain   = 4 // nothing yet: it is to be called again, behind its doorbell
+)
+
+// Bell is a doorbell that C is to ring when Go code has returned: Go code without the runtime can call no assembly.
+//
+//weft:name weft_bell
+type Bell struct {
+	_     structs.HostLayout
+	Word  uintptr `c:"uint64_t *"` // off the Go heap; NULL: none
+	Value uint64
+	Lock  uintptr `c:"_Atomic uint32_t *"` // is set to 0 behind it, and something else keeps it alive; NULL: none
+	Rest  uint64  // of a post of what a device matches: not 0 where more is to be rung behind it
+}
 
 // MatchTransport is an interface whose device matches messages, made by a backend. Next belongs to the progress lease,
 // any thread may post.
@@ -74,11 +87,15 @@ const TransportMatched = 3
 //weft:name weft_hot_match_transport
 type MatchTransport struct {
 	_ structs.HostLayout
-	// PathSent, PathFull or PathGo
-	Post  uintptr `c:"int (*post)(struct weft_hot_match_transport *transport, const struct weft_match_post *p)"`
-	Next  uintptr `c:"int (*next)(struct weft_hot_match_transport *transport, struct weft_match_event *e)"`
+	// Post and Next are functions of Go's that need nothing of the runtime, by their entry points (direct.Call). They
+	// take the address of this, of a [MatchPost] or a [MatchEvent], and of a [Bell], of which the caller has set Word
+	// to 0, for Post also Rest. Post says PathSent, PathFull or PathGo.
+	Post uintptr `c:"uintptr_t"`
+	Next uintptr `c:"uintptr_t"`
+	// Ring rings what they have stored in a Bell. Behind that of a post it leaves the gate, if a thread is inside.
+	Ring  uintptr `c:"void (*ring)(struct weft_hot_match_transport *transport, const struct weft_bell *b, bool posts)"`
 	Watch uintptr `c:"uintptr_t"` // Go's [Watch]: while it is calm, Next finds nothing. Immutable
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the transport
-	// of a thread that is alone, NULL: there may be several. Post leaves it. Immutable as Owner
+	// of a thread that is alone, NULL: there may be several. Immutable as Owner
 	Gate uintptr `c:"struct weft_gate *"`
 }

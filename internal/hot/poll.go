@@ -70,7 +70,7 @@ const (
 	PollSilent         = 41 // the same with [Transport].Peek
 	PollTake           = 42 // [Transport].Take; answer: what that says
 	PollFlushTransport = 43 // [Transport].Flush
-	PollMatch          = 44 // the event that the endpoint's match transport finds; answer: what its Next says
+	PollRing           = 44 // ring Bell at the endpoint's match transport
 	PollMatched        = 45 // the runtime takes in Match, the lease taken
 )
 
@@ -141,4 +141,5 @@ type Poll struct {
 	Message   TransportMessage // that the transport has found
 	Delivery  Delivery
 	Match     MatchEvent // that the endpoint's match transport has found
+	Bell      Bell       // with PollRing
 }

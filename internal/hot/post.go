@@ -16,12 +16,13 @@ const (
 	// PostReturn is of an operation that its device has not taken, while another thread has a lock for long: the
 	// runtime takes it back, and then posts it, or refuses it for want of room where [Post].Sent is PathFull.
 	PostReturn = 14
-	// above it, but for PostBell: the shim is to do something, and to call again
+	// above it, but for PostRing and PostBell: the shim is to do something, and to call again
 	PostTime  = 15 // nothing has happened: set [Post].Now
-	PostMatch = 16 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
-	PostPath  = 17 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
-	PostCopy  = 18 // make [Post].Copy
-	PostBell  = 19 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
+	PostMatch = 16 // data plane only: [Post].Match is to be given to [EP].Match
+	PostRing  = 17 // ring [Post].Bell at [EP].Match: what has become of the post is Code
+	PostPath  = 18 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
+	PostCopy  = 19 // make [Post].Copy
+	PostBell  = 20 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
 )
 
 // Bits of [Post].Kind.
@@ -86,18 +87,20 @@ type Post struct {
 	Self        uintptr `c:"struct weft_hot_thread *"` // the thread
 	Step        uint32  // data plane only, once it is not 0: how far the post is
 	Now         uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent        uint32  // with PostPath and PostMatch: Path*
+	Sent        uint32  // with PostPath, and of what a device matches: Path*
 	Todo        uint32  // Todo*, valid with each code
 	Peer        uint32  // with TodoWakePeer: number of the peer
-	_           uint32
-	Next        uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
-	Completion  uint64           // with TodoComplete: its flags
-	Cntr        uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
-	Path        uintptr          `c:"struct weft_hot_path *"` // with PostPath
-	Message     TransportMessage // with PostPath: what it is given
-	Copy        Copy             // with PostCopy
-	Claim       uintptr          `c:"void *"` // data plane only, as what follows
-	Batch       uintptr          `c:"void *"` // of lists
-	Stream      uintptr          `c:"struct weft_hot_note_out *"`
-	Match       MatchPost        // with PostMatch
+	// with PostRing: PostDone to PostReturn
+	Code       uint32
+	Next       uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
+	Completion uint64           // with TodoComplete: its flags
+	Cntr       uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
+	Path       uintptr          `c:"struct weft_hot_path *"` // with PostPath
+	Message    TransportMessage // with PostPath: what it is given
+	Copy       Copy             // with PostCopy
+	Claim      uintptr          `c:"void *"` // data plane only, as what follows
+	Batch      uintptr          `c:"void *"` // of lists
+	Stream     uintptr          `c:"struct weft_hot_note_out *"`
+	Match      MatchPost        // of what a device matches
+	Bell       Bell             // with PostRing
 }

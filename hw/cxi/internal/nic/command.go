@@ -170,10 +170,11 @@ type Entry struct {
 }
 
 func bit(on bool, shift uint) uint64 {
-	if on {
-		return 1 << shift
+	v := uint64(0)
+	if on { // no branch
+		v = 1
 	}
-	return 0
+	return v << shift
 }
 
 // target writes the words that commands about entries have.

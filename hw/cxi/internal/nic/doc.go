@@ -19,7 +19,7 @@
 //     thread: DMB OSHST behind it, before the lock is given back by a release
 //     store (STLR).
 //   - D3: commands are written where the NIC has read: the ring's read pointer
-//     is read by acquire (LDAR) in room, and stores do not go before that.
+//     is read by acquire (LDAR) in read, and stores do not go before that.
 //   - E1: an event is read after it is whole: its size by acquire, then its
 //     return code, which the NIC writes last, by acquire, then the rest of it and
 //     what it says is in memory (LDAR twice in [EventQueue.PeekAny]).

@@ -21,7 +21,7 @@ type Queue struct {
 	size   uint32 // half slots
 	wp     uint32 // where the next command goes
 	rung   uint32 // up to which the doorbell was rung
-	rp     uint32 // up to which it had read when that was read
+	spare  int32  // half slots that may be written, by what is known of the NIC's position
 	// profile is that of the commands to come.
 	profile uint32
 	last    uint32    // where the last command begins
@@ -34,29 +34,30 @@ type Queue struct {
 
 // Init makes a queue of a ring of size half slots at ring and its launch word.
 func (q *Queue) Init(ring, launch unsafe.Pointer, size uint32) {
-	*q = Queue{ring: ring, launch: launch, size: size, wp: firstHalf, rung: firstHalf, rp: firstHalf}
+	*q = Queue{ring: ring, launch: launch, size: size, wp: firstHalf, rung: firstHalf}
+	q.spare = q.free(firstHalf)
 }
 
-// free is the number of half slots that may be written, by what is known of the NIC's position.
-func (q *Queue) free() int {
-	if q.wp >= q.rp {
-		return int(q.size-q.wp) + int(q.rp) - firstHalf - 2
+// free is the number of half slots that may be written where the NIC has read up to one.
+func (q *Queue) free(rp uint32) int32 {
+	if q.wp >= rp {
+		return int32(q.size-q.wp) + int32(rp) - firstHalf - 2
 	}
-	return int(q.rp-q.wp) - 2
+	return int32(rp-q.wp) - 2
 }
 
 // room reports whether n half slots are free.
-func (q *Queue) room(n int) bool {
-	if q.free() >= max(n, reserve) {
-		return true
-	}
-	q.rp = 2 * uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask)
-	return q.free() >= n
+func (q *Queue) room(n int32) bool { return q.spare >= max(n, reserve) || q.read(n) }
+
+// read is room by where the NIC is.
+func (q *Queue) read(n int32) bool {
+	q.spare = q.free(2 * uint32(atomic.LoadUint64((*uint64)(q.ring))&wire.CmdqStatusRdPtrMask))
+	return q.spare >= n
 }
 
 // Room reports whether a number of commands of 256 bytes fit, each behind a state and a command that changes the
 // profile: 8 half slots, 1 and 2, with 7 for padding at most.
-func (q *Queue) Room(commands int) bool { return q.room(18 * commands) }
+func (q *Queue) Room(commands int) bool { return q.room(18 * int32(commands)) }
 
 // SetProfile says which communication profile commands have until one to an address with another. A queue that is used
 // under one profile alone needs none: addresses of profile 0 have that with which it was made.
@@ -76,7 +77,7 @@ func (q *Queue) at(n uint32) unsafe.Pointer { return unsafe.Add(q.ring, uintptr(
 func (q *Queue) begin(size uint32) *[32]uint64 {
 	n := uint32(1) << size
 	pad := -q.wp & (n - 1)
-	if !q.room(int(pad + n)) {
+	if !q.room(int32(pad + n)) {
 		return nil
 	}
 	for ; pad > 0; pad-- {
@@ -95,6 +96,7 @@ func (q *Queue) skip() {
 }
 
 func (q *Queue) advance(n uint32) {
+	q.spare -= int32(n)
 	if q.wp += n; q.wp >= q.size {
 		q.wp = firstHalf
 		q.laps++

@@ -63,7 +63,7 @@ func TestRing(t *testing.T) {
 		}
 		kept := true
 		for _, function := range []string{"path_send", "transport_next", "transport_take", "transport_flush",
-			"match_post", "match_next"} {
+			"match_ring"} {
 			text := string(regexp.MustCompile(`(?ms)^` + function + `:\n.*?^\t\.size\t` + function).Find(out))
 			kept = kept && rings(text)
 			parts := strings.Split(text, "dmb oshst")

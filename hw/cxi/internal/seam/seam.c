@@ -15,7 +15,7 @@ static inline void fence(void)
 #endif
 }
 
-static void ring(const struct weft_cxi_bell *b)
+static void ring(const struct weft_bell *b)
 {
 	if (!b->word)
 		return;
@@ -29,7 +29,7 @@ static void ring(const struct weft_cxi_bell *b)
 static int path_send(struct weft_hot_path *path, const struct weft_transport_message *m)
 {
 	struct weft_cxi_path *p = (struct weft_cxi_path *)path;
-	struct weft_cxi_bell bell = { 0 };
+	struct weft_bell bell = { 0 };
 	int said = (int)p->enter(p->send, (uintptr_t)p, (uintptr_t)m, (uintptr_t)&bell, 0);
 
 	ring(&bell);
@@ -42,7 +42,7 @@ static int transport_next(struct weft_hot_transport *transport, struct weft_tran
 	int found;
 
 	do {
-		struct weft_cxi_bell bell = { 0 };
+		struct weft_bell bell = { 0 };
 
 		found = (int)p->enter(p->next, (uintptr_t)p, (uintptr_t)m, (uintptr_t)&bell, 0);
 		ring(&bell);
@@ -61,7 +61,7 @@ static void ring_rest(struct weft_cxi_transport *p)
 	uintptr_t from = 0;
 
 	do {
-		struct weft_cxi_bell bell;
+		struct weft_bell bell;
 
 		bell.word = NULL;
 		from = p->enter(p->rest, (uintptr_t)&p->match, (uintptr_t)&bell, from, 0);
@@ -69,43 +69,20 @@ static void ring_rest(struct weft_cxi_transport *p)
 	} while (from);
 }
 
-static int match_post(struct weft_hot_match_transport *m, const struct weft_match_post *post)
+static void match_ring(struct weft_hot_match_transport *m, const struct weft_bell *b, bool posts)
 {
-	struct weft_cxi_transport *p = of_match(m);
-	struct weft_cxi_bell bell;
-	int said;
-
-	bell.word = NULL;
-	bell.rest = 0;
-	said = (int)p->enter(p->post, (uintptr_t)m, (uintptr_t)post, (uintptr_t)&bell, 0);
-	ring(&bell);
-	if (__builtin_expect(bell.rest != 0, 0))
-		ring_rest(p);
+	ring(b);
+	if (posts && __builtin_expect(b->rest != 0, 0))
+		ring_rest(of_match(m));
 	// No other thread is inside.
-	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
+	if (posts && m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
 		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
-	return said;
-}
-
-static int match_next(struct weft_hot_match_transport *m, struct weft_match_event *e)
-{
-	struct weft_cxi_transport *p = of_match(m);
-	int found;
-
-	do {
-		struct weft_cxi_bell bell;
-
-		bell.word = NULL;
-		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell, 0);
-		ring(&bell);
-	} while (found == WEFT_CXI_AGAIN);
-	return found;
 }
 
 static bool transport_take(struct weft_hot_transport *transport)
 {
 	struct weft_cxi_transport *p = (struct weft_cxi_transport *)transport;
-	struct weft_cxi_bell bell = { 0 };
+	struct weft_bell bell = { 0 };
 	bool more = p->enter(p->take, (uintptr_t)p, (uintptr_t)&bell, 0, 0);
 
 	ring(&bell);
@@ -118,7 +95,7 @@ static void transport_flush(struct weft_hot_transport *transport)
 	uintptr_t again;
 
 	do {
-		struct weft_cxi_bell bell = { 0 };
+		struct weft_bell bell = { 0 };
 
 		again = p->enter(p->flush, (uintptr_t)p, (uintptr_t)&bell, 0, 0);
 		ring(&bell);
@@ -139,8 +116,7 @@ void weft_cxi_transport_init(struct weft_cxi_transport *p)
 	p->hot.take = transport_take;
 	p->hot.flush = transport_flush;
 	p->hot.peek = transport_peek;
-	p->match.post = match_post;
-	p->match.next = match_next;
+	p->match.ring = match_ring;
 }
 
 void weft_cxi_path_init(struct weft_cxi_path *p)

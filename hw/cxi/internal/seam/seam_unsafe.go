@@ -18,19 +18,8 @@ import (
 // Again is what a function for [Transport] says that is to be called again, beside hot.TransportEmpty, ….
 const Again = C.WEFT_CXI_AGAIN
 
-// Bell is a doorbell that C is to ring when the Go code has returned (struct weft_cxi_bell).
-type Bell struct {
-	_     structs.HostLayout
-	Word  uintptr // off the Go heap; 0: none
-	Value uint64
-	Lock  uintptr // a word that is set to 0 behind it, and that something else keeps alive; 0: none
-	Rest  uint64  // of a post of what the NIC matches: not 0 where C is to call Functions.Rest behind it
-}
-
-// Ring has C ring a doorbell, and give back a lock behind it, nil: none.
-func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
-	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
-}
+// Bell is a doorbell that C is to ring when the Go code has returned. With Rest it calls Functions.Rest behind it.
+type Bell = hot.Bell
 
 // Transport is an interface as C drives it (struct weft_cxi_transport), and what polls read there. It lies off the Go
 // heap.
@@ -41,8 +30,8 @@ type Transport struct {
 	enter             uintptr
 	next, take, flush uintptr
 	// Match is the transport of what the NIC matches.
-	Match               hot.MatchTransport
-	post, matched, rest uintptr
+	Match hot.MatchTransport
+	rest  uintptr
 	// Watch is what a poll reads to find nothing.
 	Watch hot.Watch
 }
@@ -57,7 +46,6 @@ type Path struct {
 
 // The layouts agree, or this does not compile.
 var (
-	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
 	_ = [1]byte{}[unsafe.Offsetof(Transport{}.Watch)-C.sizeof_struct_weft_cxi_transport]
 	_ = [1]byte{}[unsafe.Offsetof(Transport{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_transport{}.iface)]
 	_ = [1]byte{}[unsafe.Offsetof(Transport{}.Match)-unsafe.Offsetof(C.struct_weft_cxi_transport{}.match)]
@@ -65,8 +53,8 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
 )
 
-// Functions are the Go functions of package cxi that C calls, as package direct wants them. In them a Transport, a
-// Path, a hot.TransportMessage and a Bell are addresses.
+// Functions are the Go functions of package cxi that C calls, and Post and Matched those that the data plane calls, as
+// package direct wants them. In them a Transport, a Path, a hot.TransportMessage and a Bell are addresses.
 type Functions struct {
 	Send  direct.Func // path, message, bell: hot.PathSent, …
 	Next  direct.Func // transport, message, bell: hot.TransportEmpty, … or Again
@@ -74,7 +62,7 @@ type Functions struct {
 	Flush direct.Func // transport, bell: whether to call again
 	// of what the NIC matches; there a transport is its Match
 	Post    direct.Func // transport, post, bell: hot.PathSent, …
-	Matched direct.Func // transport, event, bell: hot.TransportEmpty, … or Again
+	Matched direct.Func // transport, event, bell: hot.TransportEmpty, … or TransportAgain
 	// transport, bell, from: one more queue that is to be rung, of those from a number on, and from where to go on, 0:
 	// there are no others.
 	Rest direct.Func
@@ -86,7 +74,8 @@ func (p *Transport) Init(f *Functions, iface unsafe.Pointer) {
 	C.weft_cxi_transport_init((*C.struct_weft_cxi_transport)(unsafe.Pointer(p)))
 	p.iface, p.enter = uintptr(iface), direct.Trampoline()
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
-	p.post, p.matched, p.rest = direct.Entry(f.Post), direct.Entry(f.Matched), direct.Entry(f.Rest)
+	p.rest = direct.Entry(f.Rest)
+	p.Match.Post, p.Match.Next = direct.Entry(f.Post), direct.Entry(f.Matched)
 	p.Match.Watch = uintptr(unsafe.Pointer(&p.Watch))
 }
 
