@@ -19,7 +19,7 @@ func (d destination) Send(id hw.AMID, header uint64, head []byte) error {
 	var p *path
 	var err error
 	if d.link != nil {
-		p, err = d.ep.ep.links.Connect(d.link)
+		p, err = d.ep.ep.base.links.Connect(d.link)
 	} else {
 		p, err = d.ep.connectBack(d.src, d.to)
 	}

@@ -221,7 +221,7 @@ func (r *leasedRx) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.transports.onNetwork() {
+		if e.ep.base.transports.onNetwork() {
 			return true
 		}
 	}
@@ -232,7 +232,7 @@ func (r *leasedRx) busy() bool {
 // answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.ep.transports.watched() {
+		if e.ep.base.transports.watched() {
 			return true
 		}
 	}
@@ -245,7 +245,7 @@ func (r *receiving) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.protocols.requested() || e.ep.transports.onNetwork() {
+		if e.ep.protocols.requested() || e.ep.base.transports.onNetwork() {
 			return true
 		}
 	}
@@ -412,7 +412,7 @@ func (r *receiving) setWindow(open bool) {
 		r.matching.BytesOver, r.matching.MemoryOver = false, false
 	}
 	for _, e := range r.eps {
-		e.ep.links.Transports().SetEagerWindow(open)
+		e.ep.base.links.Transports().SetEagerWindow(open)
 	}
 }
 
