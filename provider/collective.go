@@ -198,7 +198,7 @@ func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
 
 // Notify has progress start what was posted, and makes progress once.
 func (h collAny) Notify() {
-	h.ep.base.rx.callGo()
+	h.ep.base.rx.notifyPoll()
 	h.ep.base.rx.ring()
 	h.ep.base.rx.advance()
 }

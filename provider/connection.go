@@ -181,7 +181,7 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 		c.flush.Store(0) // the peer was first
 		status = fi.ECONNRESET
 	}
-	(&connected{c, l}).finish(status)
+	(&connected{c, l}).end(status)
 	r.publish()
 	return nil
 }
@@ -261,7 +261,7 @@ func (c *connection) notify() {
 	c.ended = time.Now()
 	c.flush.Store(1)
 	r := c.ep.base.rx
-	r.callGo()
+	r.notifyPoll()
 	r.ring()
 	for _, q := range c.ep.queues() {
 		q.Waiter().Wake()

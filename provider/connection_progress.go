@@ -77,7 +77,7 @@ func (c *connected) Pump() {
 		}
 	}
 	c.flush.Store(0)
-	c.finish(fi.ECONNRESET)
+	c.end(fi.ECONNRESET)
 }
 
 // takenIn is how many messages the endpoint has taken in, in the data plane and in Go.
@@ -105,9 +105,9 @@ func (c *connected) takeIn() bool {
 	return c.takenIn() != before
 }
 
-// finish takes in what the peer sent before the end, and ends what is under
+// end takes in what the peer sent before the end, and ends what is under
 // way: transmits with status, receives with fi.ECANCELED.
-func (c *connected) finish(status fi.Errno) {
+func (c *connected) end(status fi.Errno) {
 	e, r := c.e, c.e.rx
 	e.ep.base.transports.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()

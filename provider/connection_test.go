@@ -215,7 +215,7 @@ func TestEndTakesPosts(t *testing.T) {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	b.ep.base.rx.acquire()
-	(&connected{b.ep.base.conn, leasedOf(b.ep)}).finish(fi.ECONNRESET)
+	(&connected{b.ep.base.conn, leasedOf(b.ep)}).end(fi.ECONNRESET)
 	leasedOf(b.ep).rx.give()
 	for n := range uint64(3) {
 		if e, err := b.cq.ReadErr(); err != nil || e.Context != n || e.Err != fi.ECANCELED {

@@ -42,6 +42,6 @@ func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, hea
 // sendSoon has what found no room go out with the next progress, after a call by the data plane.
 func (r *receiving) sendSoon() {
 	if r.out.Len() != 0 {
-		r.base.callGo()
+		r.base.notifyPoll()
 	}
 }

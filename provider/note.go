@@ -51,7 +51,7 @@ func (n noteEndpoint) Progress() { n.e.Progress() }
 func (n noteEndpoint) Serve()    { n.e.base.rx.serve() }
 
 func (n noteEndpoint) Notify() {
-	n.e.base.rx.callGo()
+	n.e.base.rx.notifyPoll()
 	n.e.base.rx.ring()
 }
 
@@ -60,7 +60,7 @@ func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Via.Wake()
+	p.Via.Notify()
 	return p, nil
 }
 

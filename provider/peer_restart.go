@@ -46,7 +46,7 @@ func (r *receiving) checkPeers() {
 // seekEnds has the next progress check for peers that are gone: one is, and its end is not reported. Any thread.
 func (r *rxContext) seekEnds() {
 	r.ends.Store(true)
-	r.callGo()
+	r.notifyPoll()
 	r.ring()
 }
 

@@ -201,8 +201,8 @@ func (m foreignMemory) Do(f func(rendezvous.Mapping) error) bool {
 	return m.Memory.Do(func(x *hmem.Mapping) error { return f(x) })
 }
 
-// Finish completes a message on both sides.
-func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Errno) {
+// Complete completes a message on both sides.
+func (h rendezvousHost) Complete(m *rendezvous.Message, done uint64, status fi.Errno) {
 	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
 	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	if status != fi.Success {

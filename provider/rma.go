@@ -104,7 +104,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		l.Release()
 		return nil, nil, e.counts.Refused(err)
 	}
-	p.Via.Wake()
+	p.Via.Notify()
 	e.links.Publish(dest, l, p)
 	return l, p, nil
 }

@@ -120,8 +120,8 @@ func (h rmaHost) PeerToPeer() bool { return h.e.base.chosen.peerToPeer() }
 // Sleeps reports whether a thread may sleep on the doorbell.
 func (h rmaHost) Sleeps() bool { return h.e.base.transports.iface.DoorbellFD() >= 0 }
 
-// CallGo has the next poll enter the runtime.
-func (h rmaHost) CallGo() { h.e.base.rx.callGo() }
+// NotifyPoll has the next poll enter the runtime.
+func (h rmaHost) NotifyPoll() { h.e.base.rx.notifyPoll() }
 
 // Advance has a thread make progress.
 func (h rmaHost) Advance() {

@@ -99,6 +99,6 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 func (e *Endpoint) PeerLost() {
 	e.base.pendings.SeekLost()
 	e.base.sends.SeekLost()
-	e.base.rx.callGo()
+	e.base.rx.notifyPoll()
 	e.base.rx.ring()
 }

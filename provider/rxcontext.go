@@ -108,7 +108,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	r.base.leased, r.base.minMulti, r.base.urgent = lease.Guard(word, r), &r.matching.MinMulti, &r.matching.Urgent
 	r.matching.MinMulti.Store(defaultMinMultiRecv)
 	r.base.deferred.Notify = func() {
-		r.base.callGo()
+		r.base.notifyPoll()
 		r.base.ring()
 	}
 	head, first := r.base.table.Ring()
@@ -252,8 +252,8 @@ func (r *receiving) calledFor() bool {
 	return false
 }
 
-// callGo has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
-func (r *rxContext) callGo() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
+// notifyPoll has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
+func (r *rxContext) notifyPoll() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
 
 // publish sets hot.Rx.Attention, by which polls enter Go, or poll transports, without an arrival on a ring.
 func (r *leasedRx) publish() {
@@ -266,7 +266,7 @@ func (r *leasedRx) publish() {
 	}
 	if atomic.LoadUint32(&r.base.hot.Attention) != attention {
 		atomic.StoreUint32(&r.base.hot.Attention, attention)
-		// callGo or network.notify may have come between: what they are called for, calledFor and transportPolled find
+		// notifyPoll or network.notify may have come between: calledFor and transportPolled find what they are for
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo

@@ -30,7 +30,7 @@ func (s *Sender) sendLossy(m *Send, total uint64) error {
 	p, err := s.links.Connect(l)
 	if err == nil {
 		s.links.Publish(m.Dest, l, p)
-		p.Via.Wake()
+		p.Via.Notify()
 		err = fi.EAGAIN
 		if p.EagerOpen() {
 			_, err = s.sendEager(m, p, total)
