@@ -34,14 +34,14 @@ func (e *peering) countPieces(sel pieces.Selection, total uint64, l *link, p *pa
 
 // copying reports whether this side itself has copied n bytes since the last call.
 func (e *leasedEP) copying(n uint64) bool {
-	return e.ep.accesses.Copying(n, atomic.LoadUint64(&e.ep.hot.Copied))
+	return e.ep.base.accesses.Copying(n, atomic.LoadUint64(&e.ep.base.hot.Copied))
 }
 
 // onAccessed puts memory on huge pages that an initiator copies to or from often: what the region has
 // of the place of an address.
 func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
 	key, ok := wire.ParseWord(head)
-	if !ok || e.ep.links.Transports().Words(src) == nil {
+	if !ok || e.ep.base.links.Transports().Words(src) == nil {
 		e.malformed(src, "address %#x, which is said to be used often", addr)
 		return
 	}
@@ -50,7 +50,7 @@ func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) 
 		return // closed meanwhile
 	}
 	defer m.Gate.Leave()
-	if !e.ep.accesses.On() || m.OnDevice() {
+	if !e.ep.base.accesses.On() || m.OnDevice() {
 		return
 	}
 	first := offset - min(offset, addr%pages.Size)

@@ -139,7 +139,7 @@ func TestAccessesHostile(t *testing.T) {
 	remote := mapped(t, pages.Size)
 	y.region(remote, 1, fi.RemoteRead)
 	x.send(SendArgs{IOV: iovOf([]byte("hello")), Dest: x.addr[y], Flags: fi.Completion}, y) // connects
-	p := x.ep.links.At(0).Path()
+	p := x.ep.base.links.At(0).Path()
 	var head [wire.RTSBytes]byte
 	for _, bad := range []struct {
 		addr uint64
@@ -185,7 +185,7 @@ func TestCopying(t *testing.T) {
 	if leasedOf(x.ep).copying(offered) {
 		t.Error("nothing was copied since")
 	}
-	atomic.AddUint64(&x.ep.hot.Copied, offered) // by C
+	atomic.AddUint64(&x.ep.base.hot.Copied, offered) // by C
 	if !leasedOf(x.ep).copying(offered) {
 		t.Error("C has copied 32 KiB")
 	}

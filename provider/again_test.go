@@ -50,7 +50,7 @@ func TestAddressAgain(t *testing.T) {
 			t.Run(over+"/"+name, func(t *testing.T) {
 				sides := pair(t)
 				x, y := sides[0], sides[1]
-				at := y.ep.name
+				at := y.ep.base.name
 				for range 3 {
 					oneMessage(t, x, y, 8)
 					_, p := x.pathTo(y)

@@ -30,7 +30,7 @@ func apart(t *testing.T, change func(*config.Config)) (x, y *side) {
 // pathTo returns the link and the path over which a side has reached another.
 func (s *side) pathTo(to *side) (*link, *path) {
 	s.t.Helper()
-	l, err := s.ep.linkOf(s.addr[to])
+	l, err := s.ep.base.linkOf(s.addr[to])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestApart(t *testing.T) {
 	}
 	for _, s := range [][2]*side{{x, y}, {y, x}} {
 		if p := s[0].transport(s[1]); p.Network == nil {
-			t.Errorf("%s is reached over %s", s[1].ep.name, p.Attr.DeviceName)
+			t.Errorf("%s is reached over %s", s[1].ep.base.name, p.Attr.DeviceName)
 		}
 	}
 }
@@ -103,8 +103,8 @@ func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
 		rmaHints())
 	x, y := b.pair(t)
-	late := &lateSegment{Iface: x.ep.links.Transports()[0].Iface, other: x.ep.links.Transports()[1]}
-	x.ep.links.Transports()[0].Iface = late
+	late := &lateSegment{Iface: x.ep.base.links.Transports()[0].Iface, other: x.ep.base.links.Transports()[1]}
+	x.ep.base.links.Transports()[0].Iface = late
 	oneMessage(t, x, y, 8)
 	if p := x.transport(y); p.Network != nil || !late.tried {
 		t.Errorf("reached over %s", p.Attr.DeviceName)

@@ -43,10 +43,10 @@ func AtomicCount(k atomics.Kind, d fi.Datatype) int { return rma.AtomicCount(k, 
 // for an operation that the datatype or the kind of call does not have.
 func (e *Endpoint) Atomic(a *AtomicArgs) error {
 	if a.Flags&fi.Trigger != 0 {
-		return e.domain.triggeredAtomic(e, a)
+		return e.base.domain.triggeredAtomic(e, a)
 	}
-	err := e.atomic(a)
-	e.domain.work.PostReady()
+	err := e.base.atomic(a)
+	e.base.domain.work.PostReady()
 	return err
 }
 

@@ -60,7 +60,7 @@ func TestBareReachesHosts(t *testing.T) {
 	} {
 		b := newBench(t, func(c *config.Config) { c.UDP = config.Yes }, &fi.Info{Caps: fi.Msg | fi.Tagged})
 		b.info.Caps = c.caps
-		if got := len(b.side(t).ep.transports.networks) != 0; got != c.want {
+		if got := len(b.side(t).ep.base.transports.networks) != 0; got != c.want {
 			t.Errorf("%s: transports to other hosts: %v", name, got)
 		}
 	}

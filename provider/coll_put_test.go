@@ -58,7 +58,7 @@ func (f copyForm) bytes(s *collSide) uint64 { return s.counted(f.counter) }
 
 // counted is a side's counter of stats.Rx.
 func (s *collSide) counted(counter int) uint64 {
-	return atomic.LoadUint64((*uint64)(pointerAt(uint64(leasedOf(s.ep).ep.stats.RxLine() + 8*uintptr(counter)))))
+	return atomic.LoadUint64((*uint64)(pointerAt(uint64(leasedOf(s.ep).ep.base.stats.RxLine() + 8*uintptr(counter)))))
 }
 
 // TestPut: slices arrive whole that are put, and those above 4 KiB are, but for what goes before the offer is there.

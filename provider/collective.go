@@ -37,9 +37,9 @@ type collectives struct {
 
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
-	if e.ep.info.Caps&fi.Collective != 0 && e.ep.scalable == nil {
-		e.ep.coll, e.collective = coll.New(collAny{collBinder{&e.ep.binder}, &e.ep}, collHolder{leasedHost{e}},
-			coll.Settings{Config: e.ep.domain.cfg, DeviceMemory: e.ep.domain.hmem()})
+	if e.ep.base.info.Caps&fi.Collective != 0 && e.ep.base.scalable == nil {
+		e.ep.coll, e.collective = coll.New(collAny{collBinder{&e.ep.base.binder}, &e.ep}, collHolder{leasedHost{e}},
+			coll.Settings{Config: e.ep.base.domain.cfg, DeviceMemory: e.ep.base.domain.hmem()})
 	}
 }
 
@@ -56,7 +56,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 // a set of another address vector, for one that this endpoint is not in, that
 // has an endpoint twice or addresses that were removed, and fi.ENOSPC.
 func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
-	return join(&e.binder, e.coll, addr, set, flags, context)
+	return join(&e.base.binder, e.coll, addr, set, flags, context)
 }
 
 // Join is as [Endpoint.Join].
@@ -151,7 +151,7 @@ func (c *collectives) GroupOf(group fi.Addr) (*Group, error) {
 }
 
 // copiesCollectives reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.
-func (e *Endpoint) copiesCollectives() bool {
+func (e *attributes) copiesCollectives() bool {
 	return e.info.Caps&fi.Collective != 0 && coll.Copies(e.domain.cfg)
 }
 
@@ -182,30 +182,30 @@ func (h collAny) Progress() { h.ep.Progress() }
 
 // Member finds what an address leads to: nil for the endpoint itself.
 func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
-	n, ok := h.ep.bound.av.Name(addr)
+	n, ok := h.ep.base.bound.av.Name(addr)
 	if !ok {
 		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
 	}
 	if h.ep.isSelf(n) {
 		return n, nil, nil
 	}
-	l, err := h.ep.linkOf(addr)
+	l, err := h.ep.base.linkOf(addr)
 	if err != nil {
 		return n, nil, err
 	}
-	return n, member{&h.ep.initiator, l}, nil
+	return n, member{&h.ep.base, l}, nil
 }
 
 // Notify has progress start what was posted, and makes progress once.
 func (h collAny) Notify() {
-	h.ep.rx.callGo()
-	h.ep.rx.ring()
-	h.ep.rx.advance()
+	h.ep.base.rx.notifyPoll()
+	h.ep.base.rx.ring()
+	h.ep.base.rx.advance()
 }
 
 // WithLease calls f with the progress lease.
 func (h collAny) WithLease(f func(*coll.Protocol)) {
-	r := h.ep.rx.acquire()
+	r := h.ep.base.rx.acquire()
 	f(h.ep.leased.Of(r).collective)
 	r.publish()
 	r.give()
@@ -214,12 +214,12 @@ func (h collAny) WithLease(f func(*coll.Protocol)) {
 // collHolder is an endpoint as its collective operations have it with the progress lease.
 type collHolder struct{ leasedHost }
 
-func (h collHolder) Now() congestion.Time { return h.e.ep.now() }
-func (h collHolder) Name() names.Name     { return h.e.ep.name }
-func (h collHolder) Stats() coll.Counters { return h.e.ep.stats }
-func (h collHolder) Closed() bool         { return h.e.ep.state.Load() == stateClosed }
+func (h collHolder) Now() congestion.Time { return h.e.ep.base.now() }
+func (h collHolder) Name() names.Name     { return h.e.ep.base.name }
+func (h collHolder) Stats() coll.Counters { return h.e.ep.base.stats }
+func (h collHolder) Closed() bool         { return h.e.ep.base.state.Load() == stateClosed }
 func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := h.e.ep.links.Transports().Of(s)
+	p, _ := h.e.ep.base.links.Transports().Of(s)
 	return &p.Coll
 }
 
@@ -228,7 +228,7 @@ func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.Owns(src,
 
 // Transports are the endpoint's, in its order.
 func (h collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range h.e.ep.links.Transports() {
+	for _, p := range h.e.ep.base.links.Transports() {
 		list = append(list, &p.Coll)
 	}
 	return list
@@ -236,7 +236,7 @@ func (h collHolder) Transports() (list []*coll.Transport) {
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	return h.e.ep.sends.SendBytes(&p.(*path).Path, id, header, head, data, h.e.ep.sends.Progress())
+	return h.e.ep.base.sends.SendBytes(&p.(*path).Path, id, header, head, data, h.e.ep.base.sends.Progress())
 }
 
 // Send sends a message without payload, now or when there is room.
@@ -271,7 +271,8 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
-	coll.Complete(h.e.ep.bound.txCQ, h.e.ep.bound.writeCntr.Load(), h.e.ep.stats, context, completes, status)
+	e := &h.e.ep.base
+	coll.Complete(e.bound.txCQ, e.bound.writeCntr.Load(), e.stats, context, completes, status)
 }
 
 // member is a peer of a group: its link, at the endpoint.
@@ -303,9 +304,9 @@ func (m member) Ready() (coll.Path, bool) {
 
 // isSelf reports whether a name leads to this endpoint.
 func (e *Endpoint) isSelf(n names.Name) bool {
-	if n == e.name {
+	if n == e.base.name {
 		return true
 	}
 	every := e.socket.Inet && n.Family == names.AFInet || e.socket.Inet6 && n.Family == names.AFInet6
-	return every && n.Port == e.name.Port && e.domain.local.Has(n)
+	return every && n.Port == e.base.name.Port && e.base.domain.local.Has(n)
 }

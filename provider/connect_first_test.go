@@ -39,9 +39,9 @@ func TestErrnoPathLostClosed(t *testing.T) {
 	l, p := x.pathTo(y)
 	y.close()
 	x.notices(p)
-	device := &refusing{x.ep.links.Transports()[1].Iface, errIsLost}
-	x.ep.links.Add(device, rkey.Device{})
-	list := x.ep.links.Transports()
+	device := &refusing{x.ep.base.links.Transports()[1].Iface, errIsLost}
+	x.ep.base.links.Add(device, rkey.Device{})
+	list := x.ep.base.links.Transports()
 	list[1], list[2] = list[2], list[1]
 	defer func() { list[1], list[2] = list[2], list[1] }()
 	l.Set(links.NewPath(peers.Gone{PathLost: true}, p.Via))

@@ -65,15 +65,15 @@ func (o passiveOwner) Iface() string  { return o.cfg.Iface }
 func (e *Endpoint) openConn() error {
 	var r *ConnReq
 	var err error
-	switch h := e.info.Handle.(type) {
+	switch h := e.base.info.Handle.(type) {
 	case nil:
-		err = e.bindName(e.info.SrcAddr)
+		err = e.bindName(e.base.info.SrcAddr)
 	case *Passive:
 		want, ok := h.TakeName()
 		if !ok {
 			return fmt.Errorf("the passive endpoint listens or has no address any more: %w", fi.EINVAL)
 		}
-		err = e.takeName(want, e.domain.DomainName(), e.domain.cfg.Iface)
+		err = e.takeName(want, e.base.domain.DomainName(), e.base.domain.cfg.Iface)
 	default:
 		if r, err = conn.Take(h); err != nil {
 			return err
@@ -85,16 +85,17 @@ func (e *Endpoint) openConn() error {
 	if err != nil {
 		return err
 	}
-	if e.bound.av, err = e.domain.openPeer(); err != nil {
+	if e.base.bound.av, err = e.base.domain.openPeer(); err != nil {
 		e.socket.Close()
 		if r != nil {
 			conn.GiveBack(r)
 		}
 		return err
 	}
-	e.conn = &connection{ep: e}
-	e.conn.Connection = conn.New(e.conn, conn.Settings{
-		Key: e.auth, ConnectTimeout: e.domain.cfg.ConnectTimeout, PeerTimeout: e.domain.cfg.PeerTimeout}, r)
+	e.base.conn = &connection{ep: e}
+	e.base.conn.Connection = conn.New(e.base.conn, conn.Settings{
+		Key: e.base.auth, ConnectTimeout: e.base.domain.cfg.ConnectTimeout,
+		PeerTimeout: e.base.domain.cfg.PeerTimeout}, r)
 	return nil
 }
 
@@ -103,8 +104,8 @@ func (d *Domain) openPeer() (*AV, error) { return d.openAV(&fi.AVAttr{Count: 1},
 
 // SetFID sets the address of the C object, which events name.
 func (e *Endpoint) SetFID(fid uintptr) {
-	if e.conn != nil {
-		e.conn.fid = fid
+	if e.base.conn != nil {
+		e.base.conn.fid = fid
 	}
 }
 
@@ -117,19 +118,19 @@ func (e *Endpoint) SetFID(fid uintptr) {
 // fi.EISCONN for a second call, fi.EOPBADSTATE after the connection's end, and
 // those of Enable.
 func (e *Endpoint) Connect(raw, data []byte) error {
-	c := e.conn
+	c := e.base.conn
 	if c == nil || c.Request() != nil || len(data) > cm.MaxData {
 		return refuse(log.EPCtrl, fi.EINVAL,
 			"connect with %d bytes of data (at most %d): or not an active endpoint", len(data), cm.MaxData)
 	}
-	to, err := names.Decode(e.format, raw)
-	if err != nil || to.Port == 0 || to.Family != e.name.Family {
-		return refuse(log.EPCtrl, fi.EINVAL, "connect from %s to %s: %v", e.name, to, err)
+	to, err := names.Decode(e.base.format, raw)
+	if err != nil || to.Port == 0 || to.Family != e.base.name.Family {
+		return refuse(log.EPCtrl, fi.EINVAL, "connect from %s to %s: %v", e.base.name, to, err)
 	}
 	if err := e.enableOnce(); err != nil {
 		return err
 	}
-	return c.Connect(e.name, to, data)
+	return c.Connect(e.base.name, to, data)
 }
 
 // Accept accepts the connection request for which the endpoint was opened,
@@ -137,7 +138,7 @@ func (e *Endpoint) Connect(raw, data []byte) error {
 // FI_CONNECTED or an error follows on the event queue. Errors: as of Connect,
 // fi.EINVAL also when the request was rejected meanwhile.
 func (e *Endpoint) Accept(data []byte) error {
-	c := e.conn
+	c := e.base.conn
 	if c == nil || c.Request() == nil || len(data) > cm.MaxData {
 		return refuse(log.EPCtrl, fi.EINVAL,
 			"accept with %d bytes of data (at most %d): or not opened for a connection request", len(data), cm.MaxData)
@@ -145,12 +146,12 @@ func (e *Endpoint) Accept(data []byte) error {
 	if err := e.enableOnce(); err != nil {
 		return err
 	}
-	return c.Accept(e.name, data)
+	return c.Accept(e.base.name, data)
 }
 
 // enableOnce enables the endpoint unless that was done.
 func (e *Endpoint) enableOnce() error {
-	if e.state.Load() == stateCreated {
+	if e.base.state.Load() == stateCreated {
 		return e.Enable()
 	}
 	return nil
@@ -160,14 +161,14 @@ func (e *Endpoint) enableOnce() error {
 // returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and so does this side when the peer has
 // seen it. Errors: fi.EBADFLAGS unless flags is 0, fi.ENOTCONN if there was no connection.
 func (e *Endpoint) Shutdown(flags uint64) error {
-	c := e.conn
+	c := e.base.conn
 	switch {
 	case flags != 0:
 		return refuse(log.EPCtrl, fi.EBADFLAGS, "shutdown: flags %#x", flags)
 	case c == nil || errors.Is(c.Ready(), fi.ENOTCONN):
 		return fi.ENOTCONN
 	}
-	r := e.rx.acquire()
+	r := e.base.rx.acquire()
 	defer r.give()
 	l := e.leased.Of(r)
 	r.progress()
@@ -180,7 +181,7 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 		c.flush.Store(0) // the peer was first
 		status = fi.ECONNRESET
 	}
-	(&connected{c, l}).finish(status)
+	(&connected{c, l}).end(status)
 	r.publish()
 	return nil
 }
@@ -188,14 +189,14 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 // Peer is the name of the peer: the passive endpoint's on the side that
 // connected. fi.ENOTCONN before FI_CONNECTED.
 func (e *Endpoint) Peer() ([]byte, error) {
-	if e.conn == nil {
+	if e.base.conn == nil {
 		return nil, fi.ENOTCONN
 	}
-	peer, ok := e.conn.Peer()
+	peer, ok := e.base.conn.Peer()
 	if !ok {
 		return nil, fi.ENOTCONN
 	}
-	return names.Encode(e.format, peer)
+	return names.Encode(e.base.format, peer)
 }
 
 // Connected posts the event.
@@ -203,34 +204,34 @@ func (c *connection) Connected(data []byte) { c.event(fi.Connected, data) }
 
 // Failed posts the event of an error, and has the lease holder end the receives that are posted.
 func (c *connection) Failed(err fi.Errno, data []byte) {
-	c.ep.bound.eq.Load().PostError(eq.ErrEntry{FID: c.fid, Err: err, ProvErrno: int32(err), ErrData: data})
+	c.ep.base.bound.eq.Load().PostError(eq.ErrEntry{FID: c.fid, Err: err, ProvErrno: int32(err), ErrData: data})
 	c.notify()
 }
 
 // Ended takes the peer away from posts, posts the event, and has the lease holder end what is under way.
 func (c *connection) Ended() {
-	c.ep.closeLines()
+	c.ep.base.closeLines()
 	c.event(fi.Shutdown, nil)
 	c.notify()
 }
 
 // event posts an event of the endpoint.
 func (c *connection) event(number fi.EQEvent, data []byte) {
-	c.ep.bound.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
+	c.ep.base.bound.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
 }
 
 // Reach opens the path that carries the data.
 func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	e := c.ep
-	if len(e.transports.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.Has(peer) {
-		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
+	if len(e.base.transports.networks) == 0 && !e.base.domain.cfg.Across() && !e.base.domain.local.Has(peer) {
+		return fmt.Errorf("no transport from %s to %s: %w", e.base.name, peer, fi.EHOSTUNREACH)
 	}
-	if err := e.bound.av.Add(peer); err != nil {
+	if err := e.base.bound.av.Add(peer); err != nil {
 		return err
 	}
 	for {
-		l := e.links.Hold(peers.Address{Name: peer})
-		_, err := e.links.Connect(l)
+		l := e.base.links.Hold(peers.Address{Name: peer})
+		_, err := e.base.links.Connect(l)
 		l.Release()
 		if !errors.Is(err, fi.EAGAIN) {
 			return err
@@ -259,8 +260,8 @@ func (e *peering) closeLines() {
 func (c *connection) notify() {
 	c.ended = time.Now()
 	c.flush.Store(1)
-	r := c.ep.rx
-	r.callGo()
+	r := c.ep.base.rx
+	r.notifyPoll()
 	r.ring()
 	for _, q := range c.ep.queues() {
 		q.Waiter().Wake()

@@ -79,23 +79,23 @@ func TestPostMeetsShutdown(t *testing.T) {
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8))}, a)
 	post(t, func() error { return a.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8))}) }, a, b)
 	b.completion(a)
-	l, err := a.ep.linkOf(0)
+	l, err := a.ep.base.linkOf(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Release()
-	p, err := a.ep.links.Connect(l)
+	p, err := a.ep.base.links.Connect(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.ep.Shutdown(0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ep.links.Connect(l); !errors.Is(err, fi.ESHUTDOWN) {
+	if _, err := a.ep.base.links.Connect(l); !errors.Is(err, fi.ESHUTDOWN) {
 		t.Errorf("it connects anew: %v", err)
 	}
 	l.Set(p) // as before the end has taken it away
-	if a.ep.links.Publish(0, l, p); a.ep.links.Line(0).Slots != 0 {
+	if a.ep.base.links.Publish(0, l, p); a.ep.base.links.Line(0).Slots != 0 {
 		t.Error("the line leads to the peer again")
 	}
 	l.Set(nil)
@@ -118,15 +118,15 @@ func TestEndPolls(t *testing.T) {
 	c := newApartConnBench(t)
 	_, b := c.join(t)
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
-	r := b.ep.rx.acquire()
+	r := b.ep.base.rx.acquire()
 	e := b.ep.leased.Of(r)
-	transport := &polled{Iface: e.ep.links.Transports()[1].Iface}
-	own := e.ep.transports.networks
-	e.ep.transports.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}
-	e.ep.transports.networks[0].Notify()
-	end := &connected{b.ep.conn, e}
-	b.ep.conn.ended = time.Now()
-	b.ep.conn.flush.Store(1)
+	transport := &polled{Iface: e.ep.base.links.Transports()[1].Iface}
+	own := e.ep.base.transports.networks
+	e.ep.base.transports.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.base.peering}, nil)}
+	e.ep.base.transports.networks[0].Notify()
+	end := &connected{b.ep.base.conn, e}
+	b.ep.base.conn.ended = time.Now()
+	b.ep.base.conn.flush.Store(1)
 	for range 10 {
 		end.Pump()
 	}
@@ -135,18 +135,18 @@ func TestEndPolls(t *testing.T) {
 	}
 	for _, counter := range []int{stats.RxDirect, stats.RxArrivals} {
 		long := time.Now().Add(-2 * lingerTime)
-		b.ep.conn.ended, b.ep.conn.arrived = long, long
-		e.ep.stats.Rx(counter, 1)
-		if end.Pump(); !end.ending() || time.Since(b.ep.conn.arrived) >= lingerTime {
+		b.ep.base.conn.ended, b.ep.base.conn.arrived = long, long
+		e.ep.base.stats.Rx(counter, 1)
+		if end.Pump(); !end.ending() || time.Since(b.ep.base.conn.arrived) >= lingerTime {
 			t.Errorf("it does not wait behind a message, counter %d", counter)
 		}
 	}
-	b.ep.conn.arrived = b.ep.conn.ended
+	b.ep.base.conn.arrived = b.ep.base.conn.ended
 	if end.Pump(); end.ending() {
 		t.Error("it waits for ever")
 	}
-	e.ep.transports.networks[0].Close()
-	e.ep.transports.networks = own
+	e.ep.base.transports.networks[0].Close()
+	e.ep.base.transports.networks = own
 	r.publish()
 	r.give()
 	if e := endOf(b); e.Context != 7 || e.Err != fi.ECANCELED {

@@ -64,7 +64,7 @@ func (c *connected) Pump() {
 	if !c.ending() {
 		return
 	}
-	if len(c.e.ep.transports.networks) != 0 {
+	if len(c.e.ep.base.transports.networks) != 0 {
 		now := time.Now()
 		if n := c.takenIn(); n != c.taken {
 			c.taken, c.arrived = n, now
@@ -77,27 +77,27 @@ func (c *connected) Pump() {
 		}
 	}
 	c.flush.Store(0)
-	c.finish(fi.ECONNRESET)
+	c.end(fi.ECONNRESET)
 }
 
 // takenIn is how many messages the endpoint has taken in, in the data plane and in Go.
 func (c *connected) takenIn() uint64 {
-	return c.e.ep.stats.RxTotal(stats.RxDirect) + c.e.ep.stats.RxTotal(stats.RxArrivals)
+	return c.e.ep.base.stats.RxTotal(stats.RxDirect) + c.e.ep.base.stats.RxTotal(stats.RxArrivals)
 }
 
 // takeIn takes in what has arrived, as much as there can be, but not for ever, and reports whether that is anything.
 func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
 	before := c.takenIn()
-	for _, p := range e.ep.transports.networks {
+	for _, p := range e.ep.base.transports.networks {
 		p.Notify()
 	}
-	for range e.ep.domain.cfg.RingSlots {
+	for range e.ep.base.domain.cfg.RingSlots {
 		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
 		case n != 0:
 			empty = 0
-		case !e.ep.transports.iface.Pending():
-			if empty++; empty == emptyPolls || len(e.ep.transports.networks) == 0 {
+		case !e.ep.base.transports.iface.Pending():
+			if empty++; empty == emptyPolls || len(e.ep.base.transports.networks) == 0 {
 				return c.takenIn() != before
 			}
 		}
@@ -105,20 +105,20 @@ func (c *connected) takeIn() bool {
 	return c.takenIn() != before
 }
 
-// finish takes in what the peer sent before the end, and ends what is under
+// end takes in what the peer sent before the end, and ends what is under
 // way: transmits with status, receives with fi.ECANCELED.
-func (c *connected) finish(status fi.Errno) {
+func (c *connected) end(status fi.Errno) {
 	e, r := c.e, c.e.rx
-	e.ep.transports.iface.Revoke() // the application has its buffers back with what this ends
+	e.ep.base.transports.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()
-	for l := range e.ep.links.All() {
+	for l := range e.ep.base.links.All() {
 		e.linkLost(l, status)
 		l.Set(nil) // so that no post fills a line again
 	}
 	for src := range e.senders.Senders() {
 		r.senderLost(e, src)
 	}
-	if e.ep.bound.srx == nil {
+	if e.ep.base.bound.srx == nil {
 		r.matching.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise

@@ -214,8 +214,8 @@ func TestEndTakesPosts(t *testing.T) {
 	if n := leasedOf(b.ep).rx.matching.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
-	b.ep.rx.acquire()
-	(&connected{b.ep.conn, leasedOf(b.ep)}).finish(fi.ECONNRESET)
+	b.ep.base.rx.acquire()
+	(&connected{b.ep.base.conn, leasedOf(b.ep)}).end(fi.ECONNRESET)
 	leasedOf(b.ep).rx.give()
 	for n := range uint64(3) {
 		if e, err := b.cq.ReadErr(); err != nil || e.Context != n || e.Err != fi.ECANCELED {
@@ -248,8 +248,8 @@ func TestManyConnections(t *testing.T) {
 	active, passive := map[uintptr]*side{}, map[uintptr]*side{}
 	for range n {
 		s := c.end(t, c.info)
-		active[s.ep.conn.fid] = s
-		if err := s.ep.Connect(c.at, []byte(fmt.Sprint(s.ep.conn.fid))); err != nil {
+		active[s.ep.base.conn.fid] = s
+		if err := s.ep.Connect(c.at, []byte(fmt.Sprint(s.ep.base.conn.fid))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestReject(t *testing.T) {
 	if err := c.pep.Reject(r, nil); fi.ErrnoOf(err) != fi.EINVAL {
 		t.Errorf("reject again: %v", err)
 	}
-	if e := c.failure(t); e.Err != fi.ECONNREFUSED || string(e.ErrData) != "no" || e.FID != a.ep.conn.fid {
+	if e := c.failure(t); e.Err != fi.ECONNREFUSED || string(e.ErrData) != "no" || e.FID != a.ep.base.conn.fid {
 		t.Errorf("rejection arrives as %+v", e)
 	}
 	info := c.info.Clone()
@@ -316,7 +316,7 @@ func TestStrangersAtConnection(t *testing.T) {
 	rdm := newBench(t, nil, nil)
 	s := rdm.side(t)
 	addrs := make([]fi.Addr, 1)
-	if n, err := s.av.Insert(b.ep.name.AppendSockaddr(nil), 1, &Insertion{Addrs: addrs}); n != 1 {
+	if n, err := s.av.Insert(b.ep.base.name.AppendSockaddr(nil), 1, &Insertion{Addrs: addrs}); n != 1 {
 		t.Fatal(err)
 	}
 	got := make([]byte, 8)

@@ -45,12 +45,12 @@ func (e *peering) closeStats() {
 // docs/counters.md shows, as many as fit; those of the process and of single
 // peers are 0. Gauges are as of the last sample. fi.EOPBADSTATE before Enable.
 func (e *Endpoint) Counters(dst []uint64) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state.Load() != stateEnabled {
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	if e.base.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	e.stats.Values(dst)
+	e.base.stats.Values(dst)
 	return nil
 }
 
@@ -87,18 +87,18 @@ func (r *leasedRx) sample() {
 }
 
 func (e *leasedEP) sample() {
-	st := e.ep.stats
+	st := e.ep.base.stats
 	waiting := uint64(0)
-	for i := range e.ep.hot.Inbound {
-		if in := &e.ep.hot.Inbound[i]; in.Ring.Tail != 0 {
+	for i := range e.ep.base.hot.Inbound {
+		if in := &e.ep.base.hot.Inbound[i]; in.Ring.Tail != 0 {
 			waiting += depth(in.Ring.Tail, atomic.LoadUint64(&in.Head), 1<<in.Ring.Log2Slots)
 		}
 	}
 	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
-	e.ep.bound.sampleQueues(st)
+	e.ep.base.bound.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
-	for _, p := range e.ep.links.Transports() {
+	for _, p := range e.ep.base.links.Transports() {
 		s := p.Stats()
 		seen.Malformed += s.Malformed
 		seen.Reclaimed += s.Reclaimed
@@ -112,8 +112,8 @@ func (e *leasedEP) sample() {
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
-	probe.Sample(e.ep.transports.probers, st)
-	e.ep.domain.clock.Sample(st)
+	probe.Sample(e.ep.base.transports.probers, st)
+	e.ep.base.domain.clock.Sample(st)
 }
 
 // sampleQueues shows what the completion queues hold.
@@ -135,8 +135,8 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 // samplePeers shows the peers that this endpoint sends to.
 func (e *leasedEP) samplePeers() {
 	flying, up := uint64(0), uint64(0)
-	for l := range e.ep.links.All() {
-		n, ready := l.Sample(e.ep.stats)
+	for l := range e.ep.base.links.All() {
+		n, ready := l.Sample(e.ep.base.stats)
 		flying += n
 		if !ready {
 			continue
@@ -146,8 +146,8 @@ func (e *leasedEP) samplePeers() {
 			f.Sample(l.Shown())
 		}
 	}
-	e.ep.stats.RxSet(stats.RxInFlight, flying)
-	e.ep.stats.RxSet(stats.RxPeers, up)
+	e.ep.base.stats.RxSet(stats.RxInFlight, flying)
+	e.ep.base.stats.RxSet(stats.RxPeers, up)
 }
 
 // depth is the number of entries in a ring, from its tail, which is a hint that

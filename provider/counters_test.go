@@ -32,8 +32,8 @@ func page(t *testing.T, dir string) *stats.Snapshot {
 
 // housekeep runs the timers of a side, as polls do.
 func (s *side) housekeep() {
-	s.ep.rx.acquire()
-	s.ep.rx.Leased().Housekeeping()
+	s.ep.base.rx.acquire()
+	s.ep.base.rx.Leased().Housekeeping()
 	leasedOf(s.ep).rx.give()
 }
 
@@ -41,14 +41,14 @@ func (s *side) housekeep() {
 func of(t *testing.T, p *stats.Snapshot, s *side) func(name string) uint64 {
 	t.Helper()
 	for _, e := range p.Endpoints {
-		if strings.HasSuffix(s.ep.name.String(), "//"+e.Name) {
+		if strings.HasSuffix(s.ep.base.name.String(), "//"+e.Name) {
 			return func(name string) uint64 {
 				one := stats.Snapshot{Endpoints: []stats.EndpointSnapshot{e}}
 				return one.Value(name)
 			}
 		}
 	}
-	t.Fatalf("%s is not on the page", s.ep.name)
+	t.Fatalf("%s is not on the page", s.ep.base.name)
 	return nil
 }
 
@@ -204,8 +204,9 @@ func TestNoRoomForCounters(t *testing.T) {
 	}
 	second = bench.side(t)
 	third := bench.side(t)
-	if !first.ep.stats.Shown() || !second.ep.stats.Shown() || third.ep.stats.Shown() {
-		t.Errorf("shown: %v %v %v", first.ep.stats.Shown(), second.ep.stats.Shown(), third.ep.stats.Shown())
+	if !first.ep.base.stats.Shown() || !second.ep.base.stats.Shown() || third.ep.base.stats.Shown() {
+		t.Errorf("shown: %v %v %v", first.ep.base.stats.Shown(), second.ep.base.stats.Shown(),
+			third.ep.base.stats.Shown())
 	}
 	third.know(third)
 	third.send(SendArgs{IOV: iovOf([]byte("x")), Dest: third.addr[third], Context: 1})

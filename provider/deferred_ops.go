@@ -22,12 +22,12 @@ func (w *queuedOp) transfer(e WorkEndpoint, dest fi.Addr, context uint64) {
 }
 
 func (w *queuedOp) prepareSend(e WorkEndpoint, s *SendArgs) error {
-	c := *s
+	c, to := *s, e.transfers()
 	c.Flags &^= fi.Trigger
-	if err := e.judgeSend(&c); err != nil {
+	if err := to.judgeSend(&c); err != nil {
 		return err
 	}
-	if err := e.addressed("send", c.Dest); err != nil {
+	if err := to.addressed("send", c.Dest); err != nil {
 		return err
 	}
 	c.work = w.Completes()
@@ -35,19 +35,19 @@ func (w *queuedOp) prepareSend(e WorkEndpoint, s *SendArgs) error {
 	kept := w.keep(&c.IOV, c.Flags)
 	w.Post = func() error {
 		defer runtime.KeepAlive(kept)
-		return e.send(&c)
+		return to.send(&c)
 	}
 	w.Fail = w.failure(e, txEntry(c.Context, c.Tagged), e.common().bound.txCntr.Load(), c.Flags)
 	return nil
 }
 
 func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
-	c := *a
+	c, to := *a, e.transfers()
 	c.Flags &^= fi.Trigger
-	if err := e.judgeRMA(&c); err != nil {
+	if err := to.judgeRMA(&c); err != nil {
 		return err
 	}
-	if err := e.addressed("operation", c.Dest); err != nil {
+	if err := to.addressed("operation", c.Dest); err != nil {
 		return err
 	}
 	c.work, c.Remote = w.Completes(), slices.Clone(a.Remote)
@@ -55,7 +55,7 @@ func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 	kept := w.keep(&c.IOV, c.Flags)
 	w.Post = func() error {
 		defer runtime.KeepAlive(kept)
-		return e.rma(&c)
+		return to.rma(&c)
 	}
 	entry := cq.Entry{Context: c.Context, Flags: rma.Kind(c.Read), Src: fi.AddrNotAvail}
 	w.Fail = w.failure(e, entry, e.common().bound.accessCntr(entry.Flags), c.Flags)
@@ -63,12 +63,12 @@ func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 }
 
 func (w *queuedOp) prepareAtomic(e WorkEndpoint, a *AtomicArgs) error {
-	c := *a
+	c, to := *a, e.transfers()
 	c.Flags &^= fi.Trigger
-	if err := e.judgeAtomic(&c); err != nil {
+	if err := to.judgeAtomic(&c); err != nil {
 		return err
 	}
-	if err := e.addressed("operation", c.Dest); err != nil {
+	if err := to.addressed("operation", c.Dest); err != nil {
 		return err
 	}
 	c.work, c.Remote, c.Result = w.Completes(), slices.Clone(a.Remote), slices.Clone(a.Result)
@@ -77,7 +77,7 @@ func (w *queuedOp) prepareAtomic(e WorkEndpoint, a *AtomicArgs) error {
 	w.Post = func() error {
 		defer runtime.KeepAlive(operands)
 		defer runtime.KeepAlive(comparands)
-		return e.atomic(&c)
+		return to.atomic(&c)
 	}
 	entry := cq.Entry{Context: c.Context, Flags: fi.Atomic | fi.Write, Src: fi.AddrNotAvail}
 	if c.Kind != atomics.Base {
@@ -132,7 +132,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 // failure returns what reports a transmit that could not be posted.
 func (w *queuedOp) failure(e WorkEndpoint, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
 	return func(err fi.Errno) {
-		e.refused()
+		e.transfers().refused()
 		if q := e.common().bound.txCQ; q != nil {
 			q.CompleteError(entry, cq.ErrorInfo{Err: err})
 		}
@@ -192,7 +192,17 @@ func (d *Domain) triggeredRecv(r receiver, caps uint64, a *RecvArgs) error {
 
 func (e *binder) common() *binder { return e }
 
-func (e *Endpoint) receives() receiver { return e.rx }
+func (e *Endpoint) receives() receiver { return e.base.rx }
+
+func (e *Endpoint) transfers() transfers { return endpointTransfers{&e.base, e} }
+
+// endpointTransfers are the transfers of an Endpoint: its initiator's, but for reads and writes by mappings.
+type endpointTransfers struct {
+	*initiator
+	e *Endpoint
+}
+
+func (t endpointTransfers) rma(a *RMAArgs) error { return t.e.rma(a) }
 
 func (e *initiator) judgeSend(s *SendArgs) error {
 	m := s.message()

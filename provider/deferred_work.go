@@ -45,6 +45,11 @@ type WorkEndpoint interface {
 	Domain() *Domain
 	common() *binder
 	receives() receiver
+	transfers() transfers
+}
+
+// transfers are the operations of an endpoint, beside its receives, as work has them.
+type transfers interface {
 	// Errors of posting that can be known before.
 	judgeSend(*SendArgs) error
 	judgeRMA(*RMAArgs) error

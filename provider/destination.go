@@ -19,7 +19,7 @@ func (d destination) Send(id hw.AMID, header uint64, head []byte) error {
 	var p *path
 	var err error
 	if d.link != nil {
-		p, err = d.ep.ep.links.Connect(d.link)
+		p, err = d.ep.ep.base.links.Connect(d.link)
 	} else {
 		p, err = d.ep.connectBack(d.src, d.to)
 	}
@@ -42,6 +42,6 @@ func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, hea
 // sendSoon has what found no room go out with the next progress, after a call by the data plane.
 func (r *receiving) sendSoon() {
 	if r.out.Len() != 0 {
-		r.base.callGo()
+		r.base.notifyPoll()
 	}
 }

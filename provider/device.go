@@ -23,7 +23,7 @@ func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 // device, and returns the outcome.
 func (e *leasedEP) storeFailed(t *target.Target, a *arrived, err error) fi.Errno {
 	log.Warnf(log.EPData, "copy %d bytes to a device: %v", a.length, err)
-	e.ep.recvError(cq.Entry{
+	e.ep.base.recvError(cq.Entry{
 		Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Data: a.data,
 		Tag: a.tag, Src: e.addrOf(a.source),
 	}, t.Flags, cq.ErrorInfo{Err: fi.EIO})

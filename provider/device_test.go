@@ -90,7 +90,7 @@ func bufPattern(n int, seed byte) []byte {
 
 // fragments is how many a side has received.
 func fragments(s *side) uint64 {
-	return *(*uint64)(pointerAt(uint64(s.ep.stats.RxLine() + 8*stats.RxFragments)))
+	return *(*uint64)(pointerAt(uint64(s.ep.base.stats.RxLine() + 8*stats.RxFragments)))
 }
 
 func hmemHints() *fi.Info { return &fi.Info{Caps: fi.Msg | fi.Tagged | fi.RMA | fi.Atomic | fi.HMEM} }

@@ -85,7 +85,7 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 			for _, one := range all {
 				one.ep.Progress()
 			}
-			a.ep.rx.acquire()
+			a.ep.base.rx.acquire()
 			kept = leasedOf(a.ep).rx.matching.UnexpectedMessages()
 			leasedOf(a.ep).rx.give()
 		}

@@ -162,7 +162,7 @@ func TestExclusiveEndpoint(t *testing.T) {
 		for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.Enable()} {
 			wantErrno(t, err, fi.Success, "enable")
 		}
-		queue, ep := s.cq.Hot().Flags&hot.CQExclusive != 0, s.ep.hot.Flags&hot.EPExclusive != 0
+		queue, ep := s.cq.Hot().Flags&hot.CQExclusive != 0, s.ep.base.hot.Flags&hot.EPExclusive != 0
 		if queue != c.alone || ep != c.alone {
 			t.Errorf("%+v: queue %v, endpoint %v", c, queue, ep)
 		}

@@ -41,7 +41,7 @@ const (
 // endpoint is enabled and do not change after it, unless their comments say so. What belongs to the lease
 // holder is said at the field.
 type Endpoint struct {
-	initiator
+	base initiator // the layers below
 	collectives
 
 	endpointName
@@ -115,9 +115,9 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 		d.refs.Release()
 		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open endpoint: %v", err)
 	}
-	if e.allocateHot() != nil {
+	if e.base.allocateHot() != nil {
 		e.socket.Close()
-		e.closeConn()
+		e.base.closeConn()
 		d.refs.Release()
 		return nil, fi.ENOMEM
 	}
@@ -126,21 +126,21 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 
 // openName gives the endpoint what its type needs, and its name.
 func (e *Endpoint) openName() error {
-	switch e.info.EP.Type {
+	switch e.base.info.EP.Type {
 	case fi.EPRDM, fi.EPUnspec:
-		return e.bindName(e.info.SrcAddr)
+		return e.bindName(e.base.info.SrcAddr)
 	case fi.EPDgram:
-		e.chosen.lossy = true
-		return e.bindName(e.info.SrcAddr)
+		e.base.chosen.lossy = true
+		return e.bindName(e.base.info.SrcAddr)
 	case fi.EPMsg:
 		return e.openConn()
 	}
-	return fmt.Errorf("endpoint type %d: %w", e.info.EP.Type, fi.EINVAL)
+	return fmt.Errorf("endpoint type %d: %w", e.base.info.EP.Type, fi.EINVAL)
 }
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	l := &leasedEP{ep: Endpoint{initiator: initiator{peering: peering{
+	l := &leasedEP{ep: Endpoint{base: initiator{peering: peering{
 		binder: binder{attributes: attributes{
 			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
 			incarnation: rand.Uint64(),
@@ -148,65 +148,65 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		chosen: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.pendings)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.base.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
 	l.initMessages()
 	l.initRMA()
 	e := &l.ep
 	e.leased = lease.PartOf(&lease.Guarded[leasedRx]{}, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
-	e.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.rmas)}, d.cfg)
-	e.opened.Init(tokenEP{commonEP{e}})
+	e.base.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.base.rmas)}, d.cfg)
+	e.base.opened.Init(tokenEP{commonEP{e}})
 	if pages.Allowed() {
-		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
+		e.base.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
-	e.links.Init(linksHost{e}, d.cfg)
-	l.senders.Init(&e.links)
+	e.base.links.Init(linksHost{e}, d.cfg)
+	l.senders.Init(&e.base.links)
 	return e
 }
 
 // Hot is the table of plain words that the data plane and C read. It lives until Close.
-func (e *Endpoint) Hot() *hot.EP { return e.hot }
+func (e *Endpoint) Hot() *hot.EP { return e.base.hot }
 
 // HotRx is the receive context's table, nil before Enable.
 func (e *Endpoint) HotRx() *hot.Rx {
-	if e.rx == nil {
+	if e.base.rx == nil {
 		return nil
 	}
-	return e.rx.hot
+	return e.base.rx.hot
 }
 
 // SetHandles sets the handles by which C calls back: the endpoint's, and the
 // receive context's, which is used if the endpoint has one of its own. To be
 // called before Enable.
-func (e *Endpoint) SetHandles(ep uint64) { e.handle = ep; e.hot.Handle = ep }
+func (e *Endpoint) SetHandles(ep uint64) { e.base.handle = ep; e.base.hot.Handle = ep }
 
 // Info is the endpoint's, with every default filled in.
 func (e *attributes) Info() *fi.Info { return e.info }
 
 // Name is the endpoint's name in its address format.
 func (e *Endpoint) Name() ([]byte, error) {
-	if e.scalable != nil {
-		return e.scalable.Name()
+	if e.base.scalable != nil {
+		return e.base.scalable.Name()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.conn != nil && e.conn.Request() != nil {
-		return names.Encode(e.format, e.conn.Request().Local())
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	if e.base.conn != nil && e.base.conn.Request() != nil {
+		return names.Encode(e.base.format, e.base.conn.Request().Local())
 	}
 	e.another = nil
-	return names.Encode(e.format, e.name)
+	return names.Encode(e.base.format, e.base.name)
 }
 
 // SetName binds the endpoint to another address before it is enabled. Errors:
 // fi.EOPBADSTATE after Enable, fi.EINVAL, fi.EADDRINUSE, fi.EADDRNOTAVAIL.
 func (e *Endpoint) SetName(raw []byte) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state.Load() != stateCreated {
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	if e.base.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
 	}
-	if e.scalable != nil || e.conn != nil && e.conn.Request() != nil {
+	if e.base.scalable != nil || e.base.conn != nil && e.base.conn.Request() != nil {
 		return fi.EINVAL
 	}
 	return e.bindName(raw)
@@ -214,21 +214,21 @@ func (e *Endpoint) SetName(raw []byte) error {
 
 // Progress makes progress on the endpoint, if no other thread does.
 func (e *Endpoint) Progress() {
-	if e.rx != nil {
-		e.rx.advanceAll()
+	if e.base.rx != nil {
+		e.base.rx.advanceAll()
 	}
 }
 
 // PostRecv posts a receive. Errors as of posting: fi.EOPBADSTATE, fi.EAGAIN,
 // fi.EBADFLAGS, fi.EINVAL, fi.ETOOSMALL, fi.ENOCQ (see Deaf).
 func (e *Endpoint) PostRecv(a *RecvArgs) error {
-	if e.state.Load() != stateEnabled {
+	if e.base.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
 	if e.Deaf() {
 		return fi.ENOCQ
 	}
-	return e.rx.PostRecv(a)
+	return e.base.rx.PostRecv(a)
 }
 
 // Cancel asks for the end of the receive that was posted with context. If it
@@ -237,69 +237,69 @@ func (e *Endpoint) PostRecv(a *RecvArgs) error {
 // of which elements are left to be posted, when those that are posted have ended, and a notification of which
 // nothing is sent yet.
 func (e *Endpoint) Cancel(context uint64) error {
-	if e.state.Load() != stateEnabled {
+	if e.base.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	if e.lists.Cancel(context) {
-		e.domain.work.PostReady()
+	if e.base.lists.Cancel(context) {
+		e.base.domain.work.PostReady()
 		return nil
 	}
 	if e.notes.Out.Cancel(context) {
 		return nil
 	}
-	return e.rx.cancelContext(e, context)
+	return e.base.rx.cancelContext(e, context)
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a
 // completion, as fi_endpoint(3) says; messages that are complete, and that receivers read from a copy here, are given
-// time for that (messages.Sender.Settle), in which progress is made as by a poll. Errors: fi.EBUSY while it has aliases, and
-// while another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
-// stays open, and operations of that kind are canceled.
+// time for that (messages.Sender.Settle), in which progress is made as by a poll. Errors: fi.EBUSY while it has
+// aliases, and while another process, which may be stopped, is at a copy from or to memory of a device here: then the
+// endpoint stays open, and operations of that kind are canceled.
 func (e *Endpoint) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.refs.Close(); err != nil {
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	if err := e.base.refs.Close(); err != nil {
 		return err
 	}
-	if e.state.Load() == stateEnabled {
-		e.sends.Settle(e.Progress, e.rx.owner == nil, flushTime)
-		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
-			e.refs.Reopen()
+	if e.base.state.Load() == stateEnabled {
+		e.base.sends.Settle(e.Progress, e.base.rx.owner == nil, flushTime)
+		if n := e.base.lists.Rest(rendezvous.AbandonTime); n != 0 {
+			e.base.refs.Reopen()
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
 				rendezvous.AbandonTime, n)
 		}
 	}
-	if e.conn != nil {
-		e.conn.Stop()
+	if e.base.conn != nil {
+		e.base.conn.Stop()
 	}
-	if e.state.Swap(stateClosed) == stateEnabled {
+	if e.base.state.Swap(stateClosed) == stateEnabled {
 		e.endLists()
-		e.domain.work.Leave(e)
-		if e.bound.srx == nil {
-			e.domain.work.Leave(e.rx)
+		e.base.domain.work.Leave(e)
+		if e.base.bound.srx == nil {
+			e.base.domain.work.Leave(e.base.rx)
 		}
 		e.disable()
 	}
-	if e.conn != nil {
-		e.conn.HangUp()
+	if e.base.conn != nil {
+		e.base.conn.HangUp()
 	}
-	for i := len(e.bound.undo.binds) - 1; i >= 0; i-- {
-		e.bound.undo.binds[i]()
+	for i := len(e.base.bound.undo.binds) - 1; i >= 0; i-- {
+		e.base.bound.undo.binds[i]()
 	}
-	e.hot = nil
-	e.table.Close()
-	e.closeConn()
-	if e.scalable != nil {
-		e.scalable.closed(e)
+	e.base.hot = nil
+	e.base.table.Close()
+	e.base.closeConn()
+	if e.base.scalable != nil {
+		e.base.scalable.closed(e)
 		return nil
 	}
 	e.socket.Close()
-	e.domain.refs.Release()
+	e.base.domain.refs.Release()
 	return nil
 }
 
 // WakePeer rings the doorbell of the peer with this number in a hot line.
-func (e *Endpoint) WakePeer(peer uint32) { e.transports.iface.WakePeer(peer) }
+func (e *Endpoint) WakePeer(peer uint32) { e.base.transports.iface.WakePeer(peer) }
 
 // Domain is the domain that the endpoint belongs to.
 func (e *attributes) Domain() *Domain { return e.domain }

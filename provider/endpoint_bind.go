@@ -127,7 +127,7 @@ var errBound = fmt.Errorf("one is bound already: %w", fi.EINVAL)
 // fi.EBADFLAGS, fi.EINVAL for a direction that has a counter; after Enable those of a
 // doorbell that a counter with a wait object needs.
 func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
-	return e.bindCounter(c, flags, func() error { return e.countLate(c, flags) })
+	return e.base.bindCounter(c, flags, func() error { return e.base.countLate(c, flags) })
 }
 
 // bindCounter is BindCounter, where late does for an enabled endpoint what is to be done, nil: it is too late then.
@@ -201,9 +201,9 @@ func (e *binder) BindEQ(q *eq.Queue, flags uint64) error { return e.bindEQ(q, q.
 // BindEQ binds an event queue as that of other endpoints. Unread events of a connection are removed from each queue
 // when the endpoint is closed.
 func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
-	return e.bindEQ(q, func() {
-		if e.conn != nil {
-			q.Forget(e.conn.fid)
+	return e.base.bindEQ(q, func() {
+		if e.base.conn != nil {
+			q.Forget(e.base.conn.fid)
 		}
 		q.Release()
 	})
@@ -219,17 +219,17 @@ func (e *binder) bindEQ(q *eq.Queue, release func()) error {
 // for a second one, one of another domain and a context of a scalable endpoint, fi.EOPBADSTATE
 // after Enable.
 func (e *Endpoint) BindSharedRx(s *SharedRx) error {
-	return e.bind(&binding{what: "shared receive context", acquire: s.refs.Acquire, release: s.refs.Release,
+	return e.base.bind(&binding{what: "shared receive context", acquire: s.refs.Acquire, release: s.refs.Release,
 		check: func() error {
-			if e.bound.srx != nil {
+			if e.base.bound.srx != nil {
 				return errBound
 			}
-			if e.scalable != nil || s.domain != e.domain {
+			if e.base.scalable != nil || s.domain != e.base.domain {
 				return fi.EINVAL
 			}
 			return nil
 		},
-		set: func() { e.bound.srx = s }})
+		set: func() { e.base.bound.srx = s }})
 }
 
 // BindSharedTx makes the endpoint use a shared transmit context's attributes: its message order
@@ -237,20 +237,20 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 // one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep;
 // fi.EBADF for a closed one. The context may be closed before the endpoint.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
-	set := func() { e.bound.stx = s }
-	return e.bind(&binding{what: "shared transmit context", acquire: s.open, release: func() {},
+	set := func() { e.base.bound.stx = s }
+	return e.base.bind(&binding{what: "shared transmit context", acquire: s.open, release: func() {},
 		check: func() error {
-			if e.bound.stx != nil {
+			if e.base.bound.stx != nil {
 				return errBound
 			}
-			if e.scalable != nil {
+			if e.base.scalable != nil {
 				return fi.EINVAL
 			}
 			return nil
 		},
 		set: set,
 		late: func() error {
-			if more := s.attr.MsgOrder &^ (e.msgOrder | fi.OrderSAS); more != 0 {
+			if more := s.attr.MsgOrder &^ (e.base.msgOrder | fi.OrderSAS); more != 0 {
 				return fmt.Errorf("message order %#x: %w", more, fi.EINVAL)
 			}
 			set()

@@ -27,53 +27,53 @@ import (
 // queue nor a counter (but see Deaf), fi.ENOSPC or fi.ENOMEM when there is no room for its
 // segment.
 func (e *Endpoint) Enable() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state.Load() != stateCreated {
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	if e.base.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
 	}
-	if e.scalable != nil {
-		e.scalable.share(e)
+	if e.base.scalable != nil {
+		e.base.scalable.share(e)
 	}
-	if err := e.checkEnable(); err != nil {
-		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+	if err := e.base.checkEnable(); err != nil {
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		return err
 	}
 	if err := e.open(); err != nil {
-		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		e.release()
 		return err
 	}
 	e.fillHot()
 	if err := e.attachQueues(); err != nil {
-		e.detachQueues()
-		r := e.rx.acquire()
-		e.table.Hide()
+		e.base.detachQueues()
+		r := e.base.rx.acquire()
+		e.base.table.Hide()
 		r.give()
 		e.release()
 		return err
 	}
-	e.rx.attach(e.leased.Alone())
-	if err := e.startNetworks(); err != nil {
-		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+	e.base.rx.attach(e.leased.Alone())
+	if err := e.base.startNetworks(); err != nil {
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		e.disable()
 		return fi.ErrnoOf(err)
 	}
 	if err := e.startBackground(); err != nil {
-		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		e.disable()
 		return err
 	}
-	if e.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic|fi.Collective) != 0 {
-		if err := e.domain.drives.Join(e); err != nil {
-			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
+	if e.base.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic|fi.Collective) != 0 {
+		if err := e.base.domain.drives.Join(e); err != nil {
+			log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 			e.disable()
 			return fi.ErrnoOf(err)
 		}
 	}
-	enabled.Add(e, e.name.AppendSockaddr(nil))
-	e.state.Store(stateEnabled)
-	e.setFast(true)
+	enabled.Add(e, e.base.name.AppendSockaddr(nil))
+	e.base.state.Store(stateEnabled)
+	e.base.setFast(true)
 	return nil
 }
 
@@ -90,16 +90,14 @@ func (e *peering) checkEnable() error {
 		return fi.ENOCQ
 	}
 	receives := e.scalable != nil || caps&(fi.Msg|fi.Tagged|fi.Collective) != 0
-	if receives && (either || caps&fi.Recv != 0) && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil && !e.Deaf() {
+	if receives && (either || caps&fi.Recv != 0) && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil && !e.deaf() {
 		return fi.ENOCQ
 	}
 	return nil
 }
 
-// Deaf reports whether the endpoint has nothing that receives could complete on, and
-// none is posted: one that is used for one-sided operations, though it could do
-// messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
-func (e *peering) Deaf() bool {
+// deaf is Endpoint.Deaf.
+func (e *peering) deaf() bool {
 	return e.scalable == nil && e.bound.srx == nil && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil &&
 		e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
@@ -108,7 +106,7 @@ func (e *peering) Deaf() bool {
 // receive context; fi.ENOCQ, it is Deaf. nil if they can.
 func NoReceives(e *Endpoint) error {
 	switch {
-	case e.state.Load() != stateEnabled || e.Imported():
+	case e.base.state.Load() != stateEnabled || e.Imported():
 		return fi.EOPBADSTATE
 	case e.Deaf():
 		return fi.ENOCQ
@@ -118,66 +116,68 @@ func NoReceives(e *Endpoint) error {
 
 // open opens the transport and what transfers need.
 func (e *Endpoint) open() (err error) {
-	exclusive := e.exclusive()
-	n := e.stripeCount()
-	cfg := e.domain.cfg
-	e.msgOrder = e.info.Tx.MsgOrder
-	if e.bound.stx != nil {
-		e.msgOrder |= e.bound.stx.attr.MsgOrder
+	exclusive := e.base.exclusive()
+	n := e.base.stripeCount()
+	cfg := e.base.domain.cfg
+	e.base.msgOrder = e.base.info.Tx.MsgOrder
+	if e.base.bound.stx != nil {
+		e.base.msgOrder |= e.base.bound.stx.attr.MsgOrder
 	}
-	if err := e.holdAuthKeys(); err != nil {
+	if err := e.base.holdAuthKeys(); err != nil {
 		return err
 	}
 	if !exclusive {
-		cq.Share(flushTime, e.bound.txCQ, e.bound.rxCQ)
+		cq.Share(flushTime, e.base.bound.txCQ, e.base.bound.rxCQ)
 	}
-	if e.bound.srx != nil {
-		e.rx = e.bound.srx.rx
-	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
+	if e.base.bound.srx != nil {
+		e.base.rx = e.base.bound.srx.rx
+	} else if e.base.rx, err = newRxContext(e.base.domain, e.base.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	} else {
-		e.rx.offload = e.domain.hybrid()
+		e.base.rx.offload = e.base.domain.hybrid()
 	}
 	l := e.leased.Alone() // nothing else uses it before it is attached
-	l.rx = e.rx.leased.Alone()
-	e.leased = lease.PartOf(&e.rx.leased, l)
-	if err = e.links.Open(e.hot, e.bound.av, e.chosen.apart); err != nil {
+	l.rx = e.base.rx.leased.Alone()
+	e.leased = lease.PartOf(&e.base.rx.leased, l)
+	if err = e.base.links.Open(e.base.hot, e.base.bound.av, e.base.chosen.apart); err != nil {
 		return fi.ENOMEM
 	}
-	e.sourceAddrs.Open(func(i uint32) *uint64 { return &e.sourceLines.At(i).Addr })
-	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
+	e.base.sourceAddrs.Open(func(i uint32) *uint64 { return &e.base.sourceLines.At(i).Addr })
+	if e.base.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
-	stripes := stripe.NewSet(stripesAt(e.hot, n), exclusive)
-	perStripe := max(int(e.info.Tx.Size)/n, 16)
-	if err = e.sends.Open(&messages.Resources{
-		Hot: e.hot, Rules: e.order(), Stripes: stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
-		Lossy: e.chosen.lossy,
+	stripes := stripe.NewSet(stripesAt(e.base.hot, n), exclusive)
+	perStripe := max(int(e.base.info.Tx.Size)/n, 16)
+	if err = e.base.sends.Open(&messages.Resources{
+		Hot: e.base.hot, Rules: e.base.order(), Stripes: stripes, PerStripe: perStripe,
+		InjectMax: int(e.base.info.Tx.InjectSize),
+		Lossy:     e.base.chosen.lossy,
 	}); err != nil {
 		return fi.ENOMEM
 	}
-	if err = e.rmas.Open(&rma.Resources{
-		Hot: e.hot, Rules: e.order(), Stripes: stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
-		Leased: lease.Beside(&e.rx.leased, &l.initiated),
+	if err = e.base.rmas.Open(&rma.Resources{
+		Hot: e.base.hot, Rules: e.base.order(), Stripes: stripes, PerStripe: perStripe,
+		InjectMax: int(e.base.info.Tx.InjectSize),
+		Leased:    lease.Beside(&e.base.rx.leased, &l.initiated),
 	}); err != nil {
 		return fi.ENOMEM
 	}
 	l.openCollectives()
 	l.openProtocols()
-	if err = e.openPendings(n, perStripe); err != nil {
+	if err = e.base.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.transports.iface, err = e.openNamed(); err != nil {
+	if e.base.transports.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
-	e.another, e.attr = nil, l.addTransport(e.transports.iface).Attr // peers reach it by its name
+	e.another, e.base.attr = nil, l.addTransport(e.base.transports.iface).Attr // peers reach it by its name
 	if err = l.openNetworks(); err != nil {
 		return openError(err)
 	}
-	if err = e.openDriven(); err != nil {
+	if err = e.base.openDriven(); err != nil {
 		return fi.ENOMEM
 	}
-	if err = e.openStats(n + 1); err != nil {
+	if err = e.base.openStats(n + 1); err != nil {
 		return fi.ENOMEM
 	}
 	if err = e.openNotes(); err != nil {
@@ -216,103 +216,103 @@ func openError(err error) error {
 
 // fillHot writes the tables that the data plane reads.
 func (e *Endpoint) fillHot() {
-	h := e.hot
-	cfg := e.domain.cfg
-	e.links.Fill(h)
-	h.Flags |= uint32(e.bound.av.RxCtxBits()) << hot.EPCtxShift
-	if e.bound.txCQ != nil {
-		h.TxCQ = addressOf(e.bound.txCQ.Hot())
-		if !e.bound.txSelective {
+	h := e.base.hot
+	cfg := e.base.domain.cfg
+	e.base.links.Fill(h)
+	h.Flags |= uint32(e.base.bound.av.RxCtxBits()) << hot.EPCtxShift
+	if e.base.bound.txCQ != nil {
+		h.TxCQ = addressOf(e.base.bound.txCQ.Hot())
+		if !e.base.bound.txSelective {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
-	e.bound.fillCounters(h)
-	n := e.stripeCount()
-	stripes := stripesAt(e.hot, n+1) // that of the progress lease's holder behind the others
+	e.base.bound.fillCounters(h)
+	n := e.base.stripeCount()
+	stripes := stripesAt(e.base.hot, n+1) // that of the progress lease's holder behind the others
 	h.Stripes = addressOf(&stripes[0])
 	h.StripeMask = uint32(n - 1)
 	for i := range stripes {
-		_ = e.transports.iface.FillStripe(i, &stripes[i])
+		_ = e.base.transports.iface.FillStripe(i, &stripes[i])
 	}
-	if e.exclusive() {
+	if e.base.exclusive() {
 		h.Flags |= hot.EPExclusive
 	}
-	h.Sources = addressOf(e.sourceLines.At(0))
-	h.SourceLimit = uint32(e.sourceLines.Len())
-	if e.bound.rxCQ != nil {
-		h.RxCQ = addressOf(e.bound.rxCQ.Hot())
+	h.Sources = addressOf(e.base.sourceLines.At(0))
+	h.SourceLimit = uint32(e.base.sourceLines.Len())
+	if e.base.bound.rxCQ != nil {
+		h.RxCQ = addressOf(e.base.bound.rxCQ.Hot())
 	}
-	h.InjectMax = uint32(e.info.Tx.InjectSize)
-	h.EagerMax = uint32(links.EagerOver(cfg, &e.attr))
-	if e.info.EP.Type == fi.EPDgram {
+	h.InjectMax = uint32(e.base.info.Tx.InjectSize)
+	h.EagerMax = uint32(links.EagerOver(cfg, &e.base.attr))
+	if e.base.info.EP.Type == fi.EPDgram {
 		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
-	h.ReadMax = e.readMax()
-	e.sends.Fill(h)
-	e.chosen.sourceErr = e.info.Caps&fi.SourceErr != 0
-	if e.rx.owner == nil {
+	h.ReadMax = e.base.readMax()
+	e.base.sends.Fill(h)
+	e.base.chosen.sourceErr = e.base.info.Caps&fi.SourceErr != 0
+	if e.base.rx.owner == nil {
 		h.Flags |= hot.EPMatches
 	}
-	if e.bound.rxSelective {
+	if e.base.bound.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
-	e.counts.Fill(h)
-	e.fillOneSided(h)
-	e.fillDriven(h)
-	h.Notes = e.notes.Fill(e.bound.rxCQ)
-	h.Handle = e.handle
+	e.base.counts.Fill(h)
+	e.base.fillOneSided(h)
+	e.base.fillDriven(h)
+	h.Notes = e.notes.Fill(e.base.bound.rxCQ)
+	h.Handle = e.base.handle
 	h.Polled = hot.PolledEnough
-	if e.domain.threaded() {
+	if e.base.domain.threaded() {
 		h.Polled = 0
 	}
-	e.transports.iface.FillEP(h)
-	if e.bound.srx == nil && e.bound.rxSelective {
-		e.rx.hot.Selective = 1
+	e.base.transports.iface.FillEP(h)
+	if e.base.bound.srx == nil && e.base.bound.rxSelective {
+		e.base.rx.hot.Selective = 1
 	}
-	if e.bound.srx == nil {
-		e.rx.minMulti.Store(e.chosen.minMulti)
+	if e.base.bound.srx == nil {
+		e.base.rx.minMulti.Store(e.base.chosen.minMulti)
 	}
 	// Last, with release: a late reader of another endpoint that had this memory reads it first.
-	atomic.StoreUintptr(&h.Rx, addressOf(e.rx.hot))
+	atomic.StoreUintptr(&h.Rx, addressOf(e.base.rx.hot))
 }
 
 // release undoes open. First it ends what the address vector calls, as other threads may change that meanwhile.
 func (e *Endpoint) release() {
-	for _, end := range e.bound.undo.calls {
+	for _, end := range e.base.bound.undo.calls {
 		end()
 	}
-	e.bound.undo.calls = nil
-	e.closeTransports()
-	e.dropAuthKeys()
+	e.base.bound.undo.calls = nil
+	e.base.closeTransports()
+	e.base.dropAuthKeys()
 	l := e.leased.Alone()
 	l.dropRegions()
 	if l.rendezvous.Leaves() {
-		r := e.rx.acquire()
+		r := e.base.rx.acquire()
 		l.rendezvous.Abandon()
 		r.give()
 	}
-	e.sends.Close()
-	e.rmas.Close()
+	e.base.sends.Close()
+	e.base.rmas.Close()
 	if e.coll != nil {
 		e.coll.Close()
 	}
-	e.pendings.Close()
-	e.closeStats()
-	e.links.Free()
-	_ = e.sourceLines.Free()
+	e.base.pendings.Close()
+	e.base.closeStats()
+	e.base.links.Free()
+	_ = e.base.sourceLines.Free()
 	l.senders.Close()
-	e.driven.closeDriven()
+	e.base.driven.closeDriven()
 	e.notes.Close()
-	if e.rx != nil && e.bound.srx == nil {
-		e.rx.close()
+	if e.base.rx != nil && e.base.bound.srx == nil {
+		e.base.rx.close()
 	}
-	e.rx = nil
+	e.base.rx = nil
 }
 
 // dropRegions takes back what was registered for transfers that an endpoint which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
-	e.ep.sends.Unregister()
+	e.ep.base.sends.Unregister()
 	e.initiated.Leave()
-	e.ep.lists.Unregister()
+	e.ep.base.lists.Unregister()
 }

@@ -15,7 +15,7 @@ func TestLateCounterOnSilent(t *testing.T) {
 	}{{false, fi.WaitFD, true}, {true, fi.WaitFD, true}, {true, fi.WaitNone, false}} {
 		b := newBench(t, nil, nil)
 		s := b.side(t)
-		s.ep.transports.unbelled = c.unbelled
+		s.ep.base.transports.unbelled = c.unbelled
 		counter, err := b.domain.OpenCounter(&fi.CntrAttr{WaitObj: c.wait}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -23,7 +23,7 @@ func TestLateCounterOnSilent(t *testing.T) {
 		if err := s.ep.BindCounter(counter, fi.Recv); err != nil {
 			t.Fatal(err)
 		}
-		bell := s.ep.bell
+		bell := s.ep.base.bell
 		if (bell != nil) != c.bell {
 			t.Errorf("%+v: bell %v", c, bell)
 		}

@@ -23,23 +23,23 @@ type endpointName struct {
 
 // bindName takes the name that raw asks for.
 func (e *Endpoint) bindName(raw []byte) error {
-	want, err := decodeName(e.format, raw)
+	want, err := decodeName(e.base.format, raw)
 	if err != nil {
 		return err
 	}
-	return e.takeName(want, e.domain.DomainName(), e.domain.cfg.Iface)
+	return e.takeName(want, e.base.domain.DomainName(), e.base.domain.cfg.Iface)
 }
 
 // takeName takes the name that names.Reserve finds, and gives up the one that the endpoint has.
 func (e *Endpoint) takeName(want names.Name, domainIface, only string) error {
-	s, n, err := e.domain.bind(want, domainIface, only)
+	s, n, err := e.base.domain.bind(want, domainIface, only)
 	if err != nil {
 		return err
 	}
 	if e.socket != nil {
 		e.socket.Close()
 	}
-	e.socket, e.name, e.another = s, n, nil
+	e.socket, e.base.name, e.another = s, n, nil
 	if want.Port == 0 {
 		e.another = func() error { return e.takeName(want, domainIface, only) }
 	}
@@ -54,7 +54,7 @@ func (e *Endpoint) openNamed() (backends.Local, error) {
 		if err == nil || e.another == nil || try == bindTries || !errors.Is(err, unix.EADDRINUSE) {
 			return i, err
 		}
-		log.Infof(log.EPCtrl, "%s has been taken in another network namespace: another port is chosen", e.name)
+		log.Infof(log.EPCtrl, "%s has been taken in another network namespace: another port is chosen", e.base.name)
 		if err = e.another(); err != nil {
 			return nil, err
 		}

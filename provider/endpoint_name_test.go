@@ -25,14 +25,14 @@ func takenElsewhere(t *testing.T, b *bench, ep *Endpoint, known bool) (before, a
 			t.Fatal(err)
 		}
 	}
-	before = ep.name.AppendSockaddr(nil)
+	before = ep.base.name.AppendSockaddr(nil)
 	other, err := loopback.Open(before, loopback.Config{Dir: b.domain.cfg.SHMDir, Across: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
 	err = ep.Enable()
-	return before, ep.name.AppendSockaddr(nil), err
+	return before, ep.base.name.AppendSockaddr(nil), err
 }
 
 // TestNameTakenElsewhere: a port that was not asked for and is not known yet is chosen anew where another network
@@ -68,7 +68,7 @@ func (b *bench) openAsked(t *testing.T) *Endpoint {
 	for range 100 {
 		free := b.open(t, b.info)
 		asked := b.info.Clone()
-		asked.SrcAddr = free.name.AppendSockaddr(nil)
+		asked.SrcAddr = free.base.name.AppendSockaddr(nil)
 		_ = free.Close()
 		if ep, err := b.domain.OpenEndpoint(asked); err == nil {
 			return ep

@@ -27,19 +27,19 @@ type options struct {
 func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
 	switch name {
 	case fi.OptCMDataSize:
-		if e.conn == nil {
+		if e.base.conn == nil {
 			return 0, fi.ENOPROTOOPT
 		}
 		return cm.MaxData, nil
 	case fi.OptHMEMP2P:
-		return uint64(e.chosen.p2p.Load()), nil
+		return uint64(e.base.chosen.p2p.Load()), nil
 	case fi.OptMinMultiRecv:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.chosen.minMulti, nil
+		e.base.mu.Lock()
+		defer e.base.mu.Unlock()
+		return e.base.chosen.minMulti, nil
 	}
 	if isSize(name) {
-		return e.size(name), nil
+		return e.base.size(name), nil
 	}
 	return 0, fi.ENOPROTOOPT
 }
@@ -60,26 +60,26 @@ func SetOnly(name fi.Opt) bool {
 func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	switch name {
 	case fi.OptHMEMP2P:
-		return e.chosen.setP2P(value)
+		return e.base.chosen.setP2P(value)
 	case fi.OptCUDAAPIPermitted:
-		return permitCUDA(e.info.Caps, value)
+		return permitCUDA(e.base.info.Caps, value)
 	case fi.OptSharedMemoryPermitted:
 		return e.permitShared(value != 0)
 	case fi.OptMinMultiRecv:
 	default:
 		if isSize(name) {
-			return e.setSize(name, value)
+			return e.base.setSize(name, value)
 		}
 		return fi.ENOPROTOOPT
 	}
 	if err := checkMinMulti(value); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.chosen.minMulti = value
-	if e.state.Load() == stateEnabled && e.bound.srx == nil {
-		e.rx.minMulti.Store(value)
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
+	e.base.chosen.minMulti = value
+	if e.base.state.Load() == stateEnabled && e.base.bound.srx == nil {
+		e.base.rx.minMulti.Store(value)
 	}
 	return nil
 }
@@ -141,18 +141,18 @@ func permitCUDA(caps, value uint64) error {
 // permitShared sets whether the endpoint shares memory with peers.
 func (e *Endpoint) permitShared(permitted bool) error {
 	const what = "FI_OPT_SHARED_MEMORY_PERMITTED: "
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.base.mu.Lock()
+	defer e.base.mu.Unlock()
 	switch {
-	case e.scalable != nil:
+	case e.base.scalable != nil:
 		return fi.ENOPROTOOPT
-	case permitted != e.chosen.apart:
+	case permitted != e.base.chosen.apart:
 		return nil
-	case e.state.Load() != stateCreated:
+	case e.base.state.Load() != stateCreated:
 		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"the endpoint is enabled")
 	case !permitted && !transportsOf(e).HasNetwork():
 		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no, no device: nothing else leads to peers")
 	}
-	e.chosen.apart = !permitted
+	e.base.chosen.apart = !permitted
 	return nil
 }

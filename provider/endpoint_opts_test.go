@@ -38,7 +38,7 @@ func TestSharedMemoryForbidden(t *testing.T) {
 			x.know(y)
 			y.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec}, x)
 			post(t, func() error { return x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}) }, x, y)
-			for l := range x.ep.links.All() {
+			for l := range x.ep.base.links.All() {
 				if p := l.Path(); p == nil || p.Via.Network == nil {
 					t.Errorf("%s: side %d sends over shared memory", name, i)
 				}

@@ -21,7 +21,7 @@ type queue interface {
 
 // queues lists what is bound, each once.
 func (e *Endpoint) queues() []queue {
-	list := e.bound.queues()
+	list := e.base.bound.queues()
 	if q := e.notes.In.Queue; q != nil && !slices.Contains(list, queue(q)) {
 		list = append(list, q)
 	}
@@ -49,9 +49,6 @@ func (e *bindings) queues() []queue {
 	return list
 }
 
-// sleptOn reports whether a thread may sleep on one of the queues.
-func (e *Endpoint) sleptOn() bool { return slept(e.queues()) }
-
 // slept reports whether threads may sleep on one of a list of queues.
 func slept(list []queue) bool {
 	return slices.ContainsFunc(list, func(q queue) bool { return q.Waiter().Waitable() })
@@ -60,8 +57,8 @@ func slept(list []queue) bool {
 // polled reports whether all that comes to the endpoint is polled for: no thread sleeps until it comes, on its queues,
 // on counters of deferred work and of regions, or on another endpoint's that shares its receive context.
 func (e *Endpoint) polled() bool {
-	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.bound.srx == nil && !e.chosen.lossy &&
-		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
+	return !e.base.domain.threaded() && !slept(e.queues()) && e.base.conn == nil && e.base.bound.srx == nil &&
+		!e.base.chosen.lossy && e.base.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
 // exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusiveTo says, but not where threads
@@ -73,23 +70,24 @@ func (e *peering) exclusive() bool {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.bound.undo.calls = append(e.bound.undo.calls,
-		e.bound.av.Subscribe(e.dropAddress), e.bound.av.OnInsert(func() { forgetStrangers(&e.peering) }))
-	if e.rx.owner != nil {
-		e.bound.undo.calls = append(e.bound.undo.calls, e.bound.av.OnInsert(func() { e.rx.inserted(e) }))
+	undo, av := &e.base.bound.undo, e.base.bound.av
+	undo.calls = append(undo.calls,
+		av.Subscribe(e.base.dropAddress), av.OnInsert(func() { forgetStrangers(&e.base.peering) }))
+	if e.base.rx.owner != nil {
+		undo.calls = append(undo.calls, av.OnInsert(func() { e.base.rx.inserted(e) }))
 	}
-	if e.domain.automatic() || e.sleptOn() {
-		if err := e.transports.iface.EnableWait(); err != nil {
+	if e.base.domain.automatic() || slept(e.queues()) {
+		if err := e.base.transports.iface.EnableWait(); err != nil {
 			return fi.ErrnoOf(err)
 		}
 	}
-	e.source = e.newSource()
+	e.base.source = e.base.newSource()
 	for _, q := range e.queues() {
-		if err := q.Attach(e.hot); err != nil {
+		if err := q.Attach(e.base.hot); err != nil {
 			return err
 		}
-		e.bound.attached = append(e.bound.attached, q)
-		if err := q.AddSource(e.source); err != nil {
+		e.base.bound.attached = append(e.base.bound.attached, q)
+		if err := q.AddSource(e.base.source); err != nil {
 			return err
 		}
 	}

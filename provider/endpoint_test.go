@@ -169,7 +169,7 @@ func (s *side) meet() {
 	}
 	for _, o := range s.bench.sides {
 		if o.ep != nil {
-			o.ep.rx.acquire()
+			o.ep.base.rx.acquire()
 			leasedOf(o.ep).rx.give()
 		}
 	}
@@ -396,8 +396,8 @@ func TestCancel(t *testing.T) {
 func TestReplacedEQ(t *testing.T) {
 	c := newConnBench(t, nil)
 	a := c.end(t, c.info)
-	a.ep.conn.Connected(nil)
-	c.eq.PostError(eq.ErrEntry{FID: a.ep.conn.fid, Err: fi.ECONNRESET})
+	a.ep.base.conn.Connected(nil)
+	c.eq.PostError(eq.ErrEntry{FID: a.ep.base.conn.fid, Err: fi.ECONNRESET})
 	second, err := c.fabric.OpenEQ(&fi.EQAttr{})
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +405,7 @@ func TestReplacedEQ(t *testing.T) {
 	if err := a.ep.BindEQ(second, 0); err != nil {
 		t.Fatal(err)
 	}
-	a.ep.conn.Connected(nil)
+	a.ep.base.conn.Connected(nil)
 	c.drop(t, a)
 	for i, q := range []*eq.Queue{c.eq, second} {
 		if _, err := q.Next(); !errors.Is(err, fi.EAGAIN) {

@@ -110,7 +110,7 @@ func TestErrnoGone(t *testing.T) {
 // answered for the connect timeout, or has.
 func TestErrnoPathLost(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
-		at := y.ep.name
+		at := y.ep.base.name
 		l, p := x.pathTo(y)
 		lost := links.NewPath(peers.Gone{PathLost: true}, p.Via)
 		lost.Peer = p.Peer
@@ -140,7 +140,7 @@ func TestErrnoPathLost(t *testing.T) {
 // TestErrnoRestarted: another endpoint begins at the address of one that is gone, which stays in the address vector.
 func TestErrnoRestarted(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
-		at := y.ep.name
+		at := y.ep.base.name
 		_, p := x.pathTo(y)
 		y.close()
 		x.notices(p)

@@ -20,7 +20,7 @@ func TestForeignAnswers(t *testing.T) {
 	})
 	t.Run("udp", func(t *testing.T) {
 		sides := overUDP(t, 2, nil)
-		foreignAnswers(t, sides[0], sides[1], sides[1].ep.links.Transports()[1].Source(0))
+		foreignAnswers(t, sides[0], sides[1], sides[1].ep.base.links.Transports()[1].Source(0))
 	})
 }
 
@@ -39,7 +39,7 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 	cts := wire.CTS{Operation: 1, Length: uint64(len(payload))}
 	offer := wire.Offer{Round: 1, Addr: 1 << 20, Want: uint64(len(payload)), Chunk: 1 << 16}
 	landing := wire.Landing{Operation: 1, Addr: 1 << 20, Want: uint64(len(payload))}
-	x.ep.rx.acquire()
+	x.ep.base.rx.acquire()
 	defer e.rx.give()
 	refused := func(ask func()) uint64 {
 		before := e.malformedHere
@@ -54,7 +54,7 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 		{"with its payload", dataplane.RequestCompletes, true},
 		{"not gone out", dataplane.RequestCompletes | dataplane.RequestRTS | dataplane.RequestMore, false},
 	} {
-		req, id, ok := x.ep.sends.Requests().Alloc(0)
+		req, id, ok := x.ep.base.sends.Requests().Alloc(0)
 		if !ok {
 			t.Fatal("no request")
 		}
@@ -72,12 +72,12 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 				t.Errorf("%s for a request %s is not refused", way, c.what)
 			}
 		}
-		x.ep.sends.Requests().Free(id)
+		x.ep.base.sends.Requests().Free(id)
 	}
 	if left := e.rendezvous.Left(); left != (rendezvous.Left{}) {
 		t.Errorf("left %+v", left)
 	}
-	req, id, _ := x.ep.sends.Requests().Alloc(0)
+	req, id, _ := x.ep.base.sends.Requests().Alloc(0)
 	req.Begin(4, uint64(len(payload)), dataplane.RequestRTS, l.Index)
 	req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
 	req.Live.Store(uint32(id >> 32))
@@ -85,5 +85,5 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 	if left := e.rendezvous.Left(); left.Assists != 0 {
 		t.Error("an offer without a round is kept")
 	}
-	x.ep.sends.Requests().Free(id)
+	x.ep.base.sends.Requests().Free(id)
 }

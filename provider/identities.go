@@ -22,14 +22,14 @@ type origin struct {
 
 // Reaches reports whether n is a name or alias of the source.
 func (o origin) Reaches(n names.Name) bool {
-	return o.ep.links.Transports().Reach(o.src, peers.Address{Name: n, Number: o.number})
+	return o.ep.base.links.Transports().Reach(o.src, peers.Address{Name: n, Number: o.number})
 }
 
 // identityChanged drops the cached address of an identity whose names have changed, so that the next use finds it.
 func (r *receiving) identityChanged(slot int) {
 	for _, e := range r.eps {
 		e.reported.Drop(slot)
-		forgetStrangers(&e.ep.peering)
+		forgetStrangers(&e.ep.base.peering)
 	}
 }
 
@@ -134,7 +134,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 // addrOf is the source address of an identity in the endpoint's AV, as
 // completions have it; fi.AddrNotAvail if it is not in it.
 func (e *leasedEP) addrOf(id uint32) fi.Addr {
-	return e.reported.Of(id, e.ep.bound.av.Generation(), directory{e})
+	return e.reported.Of(id, e.ep.base.bound.av.Generation(), directory{e})
 }
 
 // Address vectors have no addresses that [peers.Reported] has for itself.
@@ -144,22 +144,22 @@ const _ = uint(av.ReservedIDs - peers.ReservedAddrs)
 type directory struct{ e *leasedEP }
 
 // Links counts the links that were made.
-func (d directory) Links() uint64 { return d.e.ep.links.Made() }
+func (d directory) Links() uint64 { return d.e.ep.base.links.Made() }
 
 // Search finds the address that completions report.
 func (d directory) Search(id uint32) fi.Addr {
-	return d.e.ep.bound.av.Reported(d.e.rx.ids.AddressOf(id, d))
+	return d.e.ep.base.bound.av.Reported(d.e.rx.ids.AddressOf(id, d))
 }
 
 // Find returns the address of a name.
-func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.bound.av.Find(n) }
+func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.base.bound.av.Find(n) }
 
 // Aliases are the names of links, and the addresses of this host.
 func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {
-	for l := range d.e.ep.links.All() {
+	for l := range d.e.ep.base.links.All() {
 		all = append(all, l.To.Name)
 	}
-	for _, n := range d.e.ep.domain.local.All() {
+	for _, n := range d.e.ep.base.domain.local.All() {
 		all = append(all, n.WithPort(port).WithKey(key))
 	}
 	return all

@@ -170,7 +170,7 @@ func TestEndDuringPost(t *testing.T) {
 	oneMessage(t, x, y, 8)
 	l, _ := x.pathTo(y)
 	b := &between{after: func() error {
-		x.ep.rx.acquire()
+		x.ep.base.rx.acquire()
 		leasedOf(x.ep).linkLost(l, fi.ECONNRESET)
 		leasedOf(x.ep).rx.give()
 		return hw.ErrPeerDead
@@ -198,12 +198,12 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l, p := x.pathTo(y)
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
-	f := x.ep.pendings.At(0)
+	f := x.ep.base.pendings.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
 		uint64(x.addr[y]), 4
 	f.Ring, f.Completes, f.Flags = p.Slots, 1, fi.Atomic|fi.Read
 	atomic.StoreUint32(&f.Busy, 1)
-	x.ep.links.Forget(l)
+	x.ep.base.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
@@ -242,7 +242,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	oneMessage(t, y, x, 8)
 	l, p := x.pathTo(y)
 	askFor := func(context uint64) uint64 {
-		req, id, ok := x.ep.sends.Requests().Alloc(0)
+		req, id, ok := x.ep.base.sends.Requests().Alloc(0)
 		if !ok {
 			t.Fatal("no request")
 		}
@@ -254,12 +254,12 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 		return id
 	}
 	id := askFor(4)
-	x.ep.links.Forget(l)
+	x.ep.base.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
 	}
-	if _, ok := x.ep.sends.Requests().Lookup(id); !ok {
+	if _, ok := x.ep.base.sends.Requests().Lookup(id); !ok {
 		t.Fatal("it has ended before its peer")
 	}
 	// the ACK of a peer that closes after it
@@ -288,7 +288,7 @@ func TestShareEndsWithItsPeer(t *testing.T) {
 	r, _, _ := fakeHelper(t, x, y, false)
 	r.Words().Count(false)
 	y.close()
-	x.ep.rx.acquire()
+	x.ep.base.rx.acquire()
 	leasedOf(x.ep).rx.checkPeers()
 	leasedOf(x.ep).rx.give()
 	if e, bad, ok := settle(t, x); !ok || e.Context != 9 {

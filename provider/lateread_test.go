@@ -235,9 +235,9 @@ func late(t *testing.T, p *poller, b *bench, shared *cq.Queue, from *side, handl
 			t.Fatal(err)
 		}
 	}
-	ep.rx.setHandle(handle)
-	p.contexts.Store(handle, ep.rx)
-	to := from.insert(ep.name)
+	ep.base.rx.setHandle(handle)
+	p.contexts.Store(handle, ep.base.rx)
+	to := from.insert(ep.base.name)
 	for range 3 {
 		from.send(SendArgs{IOV: iovOf(buffer), Dest: to, Inject: true})
 	}
@@ -257,8 +257,8 @@ func late(t *testing.T, p *poller, b *bench, shared *cq.Queue, from *side, handl
 
 // check searches for peers that are gone.
 func (s *side) check() {
-	s.ep.rx.acquire()
-	s.ep.transports.iface.CheckPeers()
+	s.ep.base.rx.acquire()
+	s.ep.base.transports.iface.CheckPeers()
 	leasedOf(s.ep).rx.give()
 }
 
@@ -268,9 +268,9 @@ func (s *side) check() {
 func TestLateLease(t *testing.T) {
 	b := newBench(t, small, nil)
 	old := b.side(t)
-	ep, rx := old.ep.hot, old.ep.rx.hot
+	ep, rx := old.ep.base.hot, old.ep.base.rx.hot
 	was := atomic.LoadUintptr(&ep.Rx)
-	source := old.ep.source
+	source := old.ep.base.source
 	old.close()
 	if atomic.LoadUintptr(&ep.Rx) == was {
 		t.Fatal("a closed endpoint has its context")
@@ -293,7 +293,7 @@ func TestLateLease(t *testing.T) {
 	}
 	atomic.StoreUint32(&rx.Lease, 0)
 	next := <-opened
-	if next.ep.hot != ep || next.ep.rx.hot != rx {
+	if next.ep.base.hot != ep || next.ep.base.rx.hot != rx {
 		t.Fatal("other memory")
 	}
 	source.Progress()
@@ -314,7 +314,7 @@ func TestNoRx(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ep.Close()
-	rx := (*hot.Rx)(pointerAt(uint64(atomic.LoadUintptr(&ep.hot.Rx))))
+	rx := (*hot.Rx)(pointerAt(uint64(atomic.LoadUintptr(&ep.base.hot.Rx))))
 	if rx == nil || rx.Lease != 1 || rx.Attention|rx.WantPosts|rx.Flags != 0 {
 		t.Errorf("%+v", rx)
 	}
@@ -328,10 +328,10 @@ func TestBlocksAreBounded(t *testing.T) {
 			b := newBench(t, small, &fi.Info{Domain: &fi.DomainAttr{Threading: threading}})
 			s, o := b.side(t), b.side(t)
 			for _, x := range []*side{s, o} {
-				if i != 0 && (!endpoints[x.ep.hot] || !contexts[x.ep.rx.hot]) {
+				if i != 0 && (!endpoints[x.ep.base.hot] || !contexts[x.ep.base.rx.hot]) {
 					t.Errorf("round %d: new memory", i)
 				}
-				endpoints[x.ep.hot], contexts[x.ep.rx.hot] = true, true
+				endpoints[x.ep.base.hot], contexts[x.ep.base.rx.hot] = true, true
 			}
 			s.close()
 			o.close()

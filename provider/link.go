@@ -26,29 +26,29 @@ type (
 type linksHost struct{ e *Endpoint }
 
 // Disconnected reports whether there was a connection, which has ended.
-func (h linksHost) Disconnected() bool { return h.e.conn.disconnected() }
+func (h linksHost) Disconnected() bool { return h.e.base.conn.disconnected() }
 
 // Closed reports whether the endpoint closes or has closed.
-func (h linksHost) Closed() bool { return h.e.state.Load() == stateClosed }
+func (h linksHost) Closed() bool { return h.e.base.state.Load() == stateClosed }
 
 // SeekEnds has the next progress check for peers that are gone.
-func (h linksHost) SeekEnds() { h.e.rx.seekEnds() }
+func (h linksHost) SeekEnds() { h.e.base.rx.seekEnds() }
 
 // Connected prepares the path that a link gets, and counts it.
 func (h linksHost) Connected(p *rma.Path) {
-	h.e.rmas.Connected(p)
-	h.e.stats.Shared(stats.SharedConnects, 1)
+	h.e.base.rmas.Connected(p)
+	h.e.base.stats.Shared(stats.SharedConnects, 1)
 }
 
 // Here reports whether a name is one of this host.
-func (h linksHost) Here(n names.Name) bool { return h.e.domain.local.Has(n) }
+func (h linksHost) Here(n names.Name) bool { return h.e.base.domain.local.Has(n) }
 
 // Made has the addresses of senders found anew that no address vector has: a link names one.
-func (h linksHost) Made() { forgetStrangers(&h.e.peering) }
+func (h linksHost) Made() { forgetStrangers(&h.e.base.peering) }
 
 // Line is where the data plane counts for the peer of a link that gets a number.
 func (h linksHost) Line(number uint32) *dataplane.Link {
-	return h.e.sends.Line(number)
+	return h.e.base.sends.Line(number)
 }
 
 // linkOf returns the link of an address of the endpoint's AV and holds it for

@@ -69,7 +69,7 @@ func (e *Endpoint) NewList(list []Piece) (*List, error) {
 // returned, with the piece's number.
 func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, error) {
 	p, last := new(Piece), (*Remote)(nil) // last is the region that the piece has for lists
-	l, err := e.lists.New(n, func(i int, to *list.Piece) error {
+	l, err := e.base.lists.New(n, func(i int, to *list.Piece) error {
 		*p = Piece{}
 		if err := at(i, p); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (p *Piece) Describe(desc uint64) error {
 		return fmt.Errorf("%d elements of %d bytes at %#x: %w", p.Count, p.Len, p.Local, fi.EINVAL)
 	}
 	v := []fi.IOVec{{Base: p.Local, Len: n}}
-	err := endpointOfRemote(p.Remote).domain.Translate(v, []uint64{desc})
+	err := endpointOfRemote(p.Remote).base.domain.Translate(v, []uint64{desc})
 	p.Local = v[0].Base
 	return err
 }
@@ -127,29 +127,29 @@ type listEndpoint struct {
 	list.ByDevice
 }
 
-func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
-func (l listEndpoint) Completes(flags uint64) bool { return l.e.bound.txCompletes(0, flags) }
-func (l listEndpoint) Room() bool                  { return l.e.bound.txCQ.Room(0) }
+func (l listEndpoint) Enabled() bool               { return l.e.base.state.Load() == stateEnabled }
+func (l listEndpoint) Completes(flags uint64) bool { return l.e.base.bound.txCompletes(0, flags) }
+func (l listEndpoint) Room() bool                  { return l.e.base.bound.txCQ.Room(0) }
 func (l listEndpoint) Notes() list.Notes           { return &l.e.notes.Out }
-func (l listEndpoint) Enter(op *list.Op)           { l.e.domain.work.AddSeries(op, &l.e.rx.deferred) }
-func (l listEndpoint) PostReady()                  { l.e.domain.work.PostReady() }
-func (l listEndpoint) Broken(err error) error      { return l.e.broken(err) }
+func (l listEndpoint) Enter(op *list.Op)           { l.e.base.domain.work.AddSeries(op, &l.e.base.rx.deferred) }
+func (l listEndpoint) PostReady()                  { l.e.base.domain.work.PostReady() }
+func (l listEndpoint) Broken(err error) error      { return l.e.base.broken(err) }
 
 // Complete completes a post, or counts its end.
 func (l listEndpoint) Complete(entry *cq.Entry, status fi.Errno, completes, asked bool, total uint64) {
 	e, failed := l.e, status != fi.Success
 	switch {
-	case failed && e.bound.txCQ != nil:
-		e.bound.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
+	case failed && e.base.bound.txCQ != nil:
+		e.base.bound.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
 	case completes && !failed:
-		e.bound.txCQ.Complete(*entry)
+		e.base.bound.txCQ.Complete(*entry)
 	}
-	e.countWork(e.bound.accessCntr(entry.Flags), 0, asked, failed, total)
+	e.base.countWork(e.base.bound.accessCntr(entry.Flags), 0, asked, failed, total)
 }
 
 // Connect returns the link and the path for an operation.
 func (l listEndpoint) Connect(addr fi.Addr, flags uint64) (list.Peer, list.Path, error) {
-	to, p, err := l.e.peerFor(addr, flags)
+	to, p, err := l.e.base.peerFor(addr, flags)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +159,7 @@ func (l listEndpoint) Connect(addr fi.Addr, flags uint64) (list.Peer, list.Path,
 // Ready returns the path over which a list's elements went, with its link, which it holds. fi.ECONNRESET: the path is
 // lost, be that reported or not.
 func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
-	to, err := l.e.linkOf(addr)
+	to, err := l.e.base.linkOf(addr)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,7 +173,7 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 
 // Overtakes reports whether a copy would overtake what was written to the address before.
 func (l listEndpoint) Overtakes(p list.Path, addr fi.Addr) bool {
-	return l.e.links.PutPending(p.(*path).Endpoint, addr)
+	return l.e.base.links.PutPending(p.(*path).Endpoint, addr)
 }
 
 // listArgs are the arguments of an element's operation, which are used until the post returns.
@@ -208,7 +208,7 @@ func (l listEndpoint) Post(to list.Peer, over list.Path, o *list.Element) error 
 	args := spareArgs.Get().(*listArgs)
 	defer spareArgs.Put(args)
 	a := args.fill(o)
-	total, err := l.e.checkRMA(a)
+	total, err := l.e.base.checkRMA(a)
 	if err != nil {
 		return err
 	}
@@ -221,59 +221,59 @@ func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request
 	if r.Read {
 		kind = ordering.Read
 	}
-	if !l.e.inTurn(to.(*link), kind) {
+	if !l.e.base.inTurn(to.(*link), kind) {
 		return fi.EAGAIN
 	}
-	return l.e.rmas.PostElements(r, &to.(*link).Link, &over.(*path).Path)
+	return l.e.base.rmas.PostElements(r, &to.(*link).Link, &over.(*path).Path)
 }
 
 // Flush has what the path's device has written be in the peer's memory.
 func (l listEndpoint) Flush(over list.Path, ended func(error)) (done bool, err error) {
-	return l.e.rmas.FlushDevice(&over.(*path).Path, ended)
+	return l.e.base.rmas.FlushDevice(&over.(*path).Path, ended)
 }
 
 // Message is what messages over a path have room for.
 func (l listEndpoint) Message(over list.Path) list.Message {
-	return l.e.rmas.Message(&over.(*path).Path)
+	return l.e.base.rmas.Message(&over.(*path).Path)
 }
 
 // Count counts elements that took a way.
 func (l listEndpoint) Count(to list.Peer, w list.Way, elements, n uint64) {
-	l.e.countWay(to.(*link), w, elements, n)
+	l.e.base.countWay(to.(*link), w, elements, n)
 }
 
 // Accessed counts memory that is about to be copied.
 func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer, over list.Path) {
-	l.e.countPieces(sel, total, to.(*link), over.(*path))
+	l.e.base.countPieces(sel, total, to.(*link), over.(*path))
 }
 
 // Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
 // rings none when it has finished its last chunk.
 func (l listEndpoint) Shares(over list.Path) bool {
-	return over.(*path).Rounds() != nil && l.e.transports.iface.DoorbellFD() < 0
+	return over.(*path).Rounds() != nil && l.e.base.transports.iface.DoorbellFD() < 0
 }
 
 // Reap ends operations whose targets have finished.
-func (l listEndpoint) Reap() { l.e.rmas.Reap() }
+func (l listEndpoint) Reap() { l.e.base.rmas.Reap() }
 
 // Offer begins a round and offers it.
 func (l listEndpoint) Offer(over list.Path, n uint64, h *wire.Share) (list.Round, bool) {
-	return l.e.rmas.Offer(&over.(*path).Path, n, h)
+	return l.e.base.rmas.Offer(&over.(*path).Path, n, h)
 }
 
 // EndRound ends the open round.
 func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took uint64, err error) claim.Outcome {
-	return l.e.rmas.EndRound(&to.(*link).Link, &over.(*path).Path, s, took, err)
+	return l.e.base.rmas.EndRound(&to.(*link).Link, &over.(*path).Path, s, took, err)
 }
 
 // Map reaches regions by mappings.
 func (l listEndpoint) Map(regions []list.Region, read bool, near uint64) list.Mapped {
-	return l.e.domain.mappings.Map(regions, l.e.info.Caps&fi.HMEM != 0, read, near)
+	return l.e.base.domain.mappings.Map(regions, l.e.base.info.Caps&fi.HMEM != 0, read, near)
 }
 
 // Exported is the allocation of memory of a device.
 func (l listEndpoint) Exported(addr, n uint64) (hmem.Exported, bool) {
-	return l.e.domain.mappings.Exported(addr, n)
+	return l.e.base.domain.mappings.Exported(addr, n)
 }
 
 // Ask asks a process to copy.

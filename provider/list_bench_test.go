@@ -108,7 +108,7 @@ func (d *idleDevice) Uncork() { d.uncorks++ }
 
 // end ends what it was given.
 func (d *idleDevice) end(s *side) {
-	rx := s.ep.rx.acquire()
+	rx := s.ep.base.rx.acquire()
 	for _, c := range d.under {
 		c.Update(1, nil)
 	}

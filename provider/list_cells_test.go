@@ -114,7 +114,7 @@ func listCells(t *testing.T, x, y *side, direct bool) {
 
 // waysTo are the elements and bytes that took each way to a peer, as weft top shows them.
 func waysTo(x, y *side) (n [2 * ways]uint64) {
-	l, err := x.ep.linkOf(x.addr[y])
+	l, err := x.ep.base.linkOf(x.addr[y])
 	if err != nil {
 		return n
 	}

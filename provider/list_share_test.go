@@ -49,7 +49,7 @@ func TestListShareAgainstModel(t *testing.T) {
 		}
 	}
 	wantWay(t, x, WayIPC, uint64(elements), total)
-	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
+	if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -72,7 +72,7 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 	small := x.list([]Piece{{Local: iovOf(s.local)[0].Base, Remote: to, Len: 16}})
 	post(t, func() error { return small.Write(1) }, x, y)
 	settle(t, x, y) // connected
-	l := x.ep.links.At(0)
+	l := x.ep.base.links.At(0)
 	p, ok := l.Ready()
 	if !ok {
 		t.Fatal("not connected")
@@ -93,9 +93,9 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 			runtime.Gosched()
 		}
 	}()
-	for end := time.Now().Add(20 * time.Second); x.ep.rmas.Waiting() == 0; {
+	for end := time.Now().Add(20 * time.Second); x.ep.base.rmas.Waiting() == 0; {
 		post(t, func() error { return s.list.Write(9) }, x)
-		if x.ep.rmas.Waiting() == 0 { // too fast for the helper
+		if x.ep.base.rmas.Waiting() == 0 { // too fast for the helper
 			x.completions(1)
 			y.ep.Progress()
 		}
@@ -149,7 +149,7 @@ func TestListShareLost(t *testing.T) {
 	if bad.Data == 0 || bad.Data >= 128 || bad.Len != bad.Data*4096 {
 		t.Errorf("element %d, %d bytes", bad.Data, bad.Len)
 	}
-	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
+	if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -182,7 +182,7 @@ func TestListShareHostile(t *testing.T) {
 	post(t, func() error { return x.ep.RMA(&small) }, x, y)
 	settle(t, x, y)
 	clear(memory)
-	p, ok := x.ep.links.At(0).Ready()
+	p, ok := x.ep.base.links.At(0).Ready()
 	if !ok {
 		t.Fatal("not connected")
 	}
@@ -216,7 +216,7 @@ func TestListShareHostile(t *testing.T) {
 // offerPieces offers a round of two chunks and takes it back when the target has read the offer.
 func offerPieces(t *testing.T, x, y *side, p *path, h *wire.Share) {
 	t.Helper()
-	r, ok := x.ep.rmas.Offer(&p.Path, 2, h)
+	r, ok := x.ep.base.rmas.Offer(&p.Path, 2, h)
 	if !ok {
 		t.Fatal("no round")
 	}

@@ -19,12 +19,13 @@ func (ownProcess) Region(incarnation, key, rights uint64) (mapping.Own, proxy.St
 	if e == nil {
 		return nil, proxy.StatusNone
 	}
-	m := e.domain.regions.Enter(key)
+	m := e.base.domain.regions.Enter(key)
 	if m == nil {
 		return nil, proxy.StatusNone
 	}
 	if m.Rights&rights != rights || rights == 0 || !m.InOnePart() || m.Single || !m.OpenToAll("") ||
-		m.Counter.Load() != nil || e.bound.counted() || e.chosen.apart || e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
+		m.Counter.Load() != nil || e.base.bound.counted() || e.base.chosen.apart ||
+		e.base.chosen.p2p.Load() == fi.HMEMP2PDisabled {
 		m.Gate.Leave()
 		return nil, proxy.StatusRefused
 	}
@@ -33,7 +34,7 @@ func (ownProcess) Region(incarnation, key, rights uint64) (mapping.Own, proxy.St
 
 // endpointOf returns the process's enabled endpoint of an incarnation, nil if there is none.
 func endpointOf(incarnation uint64) *Endpoint {
-	e, _ := enabled.Find(func(e *Endpoint) bool { return e.incarnation == incarnation })
+	e, _ := enabled.Find(func(e *Endpoint) bool { return e.base.incarnation == incarnation })
 	return e
 }
 

@@ -25,12 +25,12 @@ func TestOwnRegion(t *testing.T) {
 		incarnation, key, rights uint64
 		want                     proxy.Status
 	}{
-		"right":            {y.ep.incarnation, 7, fi.RemoteRead, proxy.StatusOK},
-		"no such endpoint": {y.ep.incarnation + 1, 7, fi.RemoteRead, proxy.StatusNone},
-		"no such region":   {y.ep.incarnation, 9, fi.RemoteRead, proxy.StatusNone},
-		"no right":         {y.ep.incarnation, 7, fi.RemoteWrite, proxy.StatusRefused},
-		"no rights asked":  {y.ep.incarnation, 7, 0, proxy.StatusRefused},
-		"for single use":   {y.ep.incarnation, 8, fi.RemoteRead, proxy.StatusRefused},
+		"right":            {y.ep.base.incarnation, 7, fi.RemoteRead, proxy.StatusOK},
+		"no such endpoint": {y.ep.base.incarnation + 1, 7, fi.RemoteRead, proxy.StatusNone},
+		"no such region":   {y.ep.base.incarnation, 9, fi.RemoteRead, proxy.StatusNone},
+		"no right":         {y.ep.base.incarnation, 7, fi.RemoteWrite, proxy.StatusRefused},
+		"no rights asked":  {y.ep.base.incarnation, 7, 0, proxy.StatusRefused},
+		"for single use":   {y.ep.base.incarnation, 8, fi.RemoteRead, proxy.StatusRefused},
 	} {
 		r, status := (ownProcess{}).Region(c.incarnation, c.key, c.rights)
 		if status != c.want {
@@ -52,7 +52,7 @@ func TestCloseWhileCopied(t *testing.T) {
 	b := newBench(t, nil, hmemHints())
 	x := b.side(t)
 	stopped := make(chan bool)
-	x.ep.lists.Go(func() { <-stopped })
+	x.ep.base.lists.Go(func() { <-stopped })
 	closed := make(chan error, 1)
 	go func() { closed <- x.ep.Close() }()
 	select {

@@ -42,6 +42,8 @@ func (e *MatchedEndpoint) addressed(what string, a fi.Addr) error {
 	return t.Reaches(what, a)
 }
 
+func (e *MatchedEndpoint) transfers() transfers { return e }
+
 func (e *MatchedEndpoint) judgeSend(s *SendArgs) error {
 	t, err := e.posts(s.Flags)
 	if err != nil {

@@ -196,8 +196,8 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 // through the domain's other endpoints, too, and from the start. Errors: fi.EBADFLAGS unless flags is 0, fi.EDOMAIN,
 // fi.EINVAL for a second endpoint.
 func (m *MR) BindEP(e *Endpoint, flags uint64) error {
-	return m.bindEP(func() *Domain { return e.domain }, flags, func() error {
-		if err := e.refs.Acquire(); err != nil {
+	return m.bindEP(func() *Domain { return e.base.domain }, flags, func() error {
+		if err := e.base.refs.Acquire(); err != nil {
 			return err
 		}
 		m.ep = e
@@ -267,7 +267,7 @@ func (m *MR) Close() error {
 		c.Release()
 	}
 	if m.ep != nil {
-		m.ep.refs.Release()
+		m.ep.base.refs.Release()
 	}
 	m.domain.refs.Release()
 	return nil

@@ -41,7 +41,7 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*region.Scope, error) {
 // access finds the region of a key and enters its gate (region.Table.Access), for a source of this endpoint. Errors as
 // there, and fi.EACCES for a region that the source does not reach. Without an error the caller leaves the gate.
 func (e *leasedEP) access(src hw.Source, key, addr, n, rights uint64) (m *peerRegion, offset uint64, err error) {
-	m, offset, err = e.ep.domain.regions.Access(key, addr, n, rights)
+	m, offset, err = e.ep.base.domain.regions.Access(key, addr, n, rights)
 	if err == nil && !e.reaches(m, src) {
 		m.Gate.Leave()
 		return nil, 0, fi.EACCES
@@ -55,13 +55,13 @@ func (e *leasedEP) reaches(m *peerRegion, src hw.Source) bool {
 	if m.Scope != nil {
 		peer = e.rx.ids.Name(e.senderOf(src).ID)
 	}
-	return m.Opens(e.ep.auth, e.ep.keys, peer, &e.rx.ids)
+	return m.Opens(e.ep.base.auth, e.ep.base.keys, peer, &e.rx.ids)
 }
 
 // accessFor is access for the peer that a link leads to.
 func (e *leasedEP) accessFor(l *link, key, addr, n, rights uint64) (m *peerRegion, offset uint64, err error) {
-	m, offset, err = e.ep.domain.regions.Access(key, addr, n, rights)
-	if err == nil && !m.Opens(e.ep.auth, e.ep.keys, l.To.Name, &e.rx.ids) {
+	m, offset, err = e.ep.base.domain.regions.Access(key, addr, n, rights)
+	if err == nil && !m.Opens(e.ep.base.auth, e.ep.base.keys, l.To.Name, &e.rx.ids) {
 		m.Gate.Leave()
 		return nil, 0, fi.EACCES
 	}

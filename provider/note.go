@@ -32,40 +32,40 @@ const (
 type Note = note.Note
 
 // hasNotes reports whether the endpoint has notifications.
-func (e *Endpoint) hasNotes() bool {
+func (e *peering) hasNotes() bool {
 	return e.conn == nil && !e.chosen.lossy && e.scalable == nil && !e.domain.Keyed()
 }
 
 // openNotes gives the endpoint's notifications their memory.
 func (e *Endpoint) openNotes() error {
-	if !e.hasNotes() {
+	if !e.base.hasNotes() {
 		return nil
 	}
-	return e.notes.Open(e.domain.cfg.MaxPeers, e.stats)
+	return e.notes.Open(e.base.domain.cfg.MaxPeers, e.base.stats)
 }
 
 // noteEndpoint is an endpoint as its notifications need it.
 type noteEndpoint struct{ e *Endpoint }
 
 func (n noteEndpoint) Progress() { n.e.Progress() }
-func (n noteEndpoint) Serve()    { n.e.rx.serve() }
+func (n noteEndpoint) Serve()    { n.e.base.rx.serve() }
 
 func (n noteEndpoint) Notify() {
-	n.e.rx.callGo()
-	n.e.rx.ring()
+	n.e.base.rx.notifyPoll()
+	n.e.base.rx.ring()
 }
 
 func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
-	p, err := n.e.links.Connect(to.(*link))
+	p, err := n.e.base.links.Connect(to.(*link))
 	if err != nil {
 		return nil, err
 	}
-	p.Via.Wake()
+	p.Via.Notify()
 	return p, nil
 }
 
 func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []byte) error {
-	e, p := n.e, to.(*path)
+	e, p := &n.e.base, to.(*path)
 	lease, ok := e.sends.Stripes().Acquire(0)
 	if !ok {
 		return fi.EAGAIN
@@ -76,7 +76,7 @@ func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []b
 
 func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {
 	var b [wire.NoticeWordsBytes]byte
-	return n.e.broken(outcome.OfPost(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
+	return n.e.base.broken(outcome.OfPost(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
 }
 
 // notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.
@@ -91,12 +91,12 @@ func (n notifications) Requested() bool          { return n.e.ep.notes.Wanted() 
 func (n notifications) Pump()                    { n.e.ep.notes.Pump(n) }
 func (n notifications) SourceLost(src hw.Source) { n.e.ep.notes.In.SourceLost(src) }
 func (n notifications) PeerLost(number uint32, status fi.Errno) {
-	n.e.ep.notes.Out.Lost(n.e.ep.links.At(number), status)
+	n.e.ep.notes.Out.Lost(n.e.ep.base.links.At(number), status)
 }
 
 // onNotice takes in a message of notifications.
 func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {
-	if !n.e.ep.hasNotes() {
+	if !n.e.ep.base.hasNotes() {
 		n.e.malformed(src, "notification for an endpoint that has none")
 		return
 	}
@@ -104,7 +104,7 @@ func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) 
 }
 
 func (n notifications) Name(src hw.Source) []byte {
-	raw, err := names.Encode(n.e.ep.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
+	raw, err := names.Encode(n.e.ep.base.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
 	if err != nil {
 		log.Debugf(log.EPData, "name of a sender: %v", err)
 	}
@@ -127,8 +127,8 @@ func (n notifications) Answer(src hw.Source, stream uint64, w wire.NoticeWords) 
 // is the notification's, data the tag. [Endpoint.Notes] has the bytes then. Errors as of BindCQ: fi.EDOMAIN, fi.EINVAL
 // for a second queue, fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
 func (e *Endpoint) BindNotes(q *cq.Queue) error {
-	return e.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
-		check: func() error { return e.checkNotes(q, e.notes.In.Queue != nil) },
+	return e.base.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
+		check: func() error { return e.base.checkNotes(q, e.notes.In.Queue != nil) },
 		set:   func() { e.notes.In.Queue = q },
 	})
 }
@@ -136,13 +136,13 @@ func (e *Endpoint) BindNotes(q *cq.Queue) error {
 // CountNotes binds a counter, which counts each notification that arrives. only: they are counted and not kept.
 // Errors as of BindNotes.
 func (e *Endpoint) CountNotes(c *cq.Counter, only bool) error {
-	return e.bind(&binding{what: "counter of notifications", acquire: retain(c), release: c.Release,
-		check: func() error { return e.checkNotes(c, e.notes.In.Counter != nil) },
+	return e.base.bind(&binding{what: "counter of notifications", acquire: retain(c), release: c.Release,
+		check: func() error { return e.base.checkNotes(c, e.notes.In.Counter != nil) },
 		set:   func() { e.notes.In.Counter, e.notes.In.Only = c, only },
 	})
 }
 
-func (e *Endpoint) checkNotes(q any, bound bool) error {
+func (e *peering) checkNotes(q any, bound bool) error {
 	switch {
 	case !e.hasNotes():
 		return fi.ENOSYS

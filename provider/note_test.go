@@ -322,7 +322,7 @@ func TestNotedPeerGone(t *testing.T) {
 	l := x.list([]Piece{{Local: iovOf(memory)[0].Base, Remote: to, Addr: to.Info().Base, Len: 64}})
 	post(t, func() error { return l.Write(1) }, x, y)
 	wantDone(t, x, y, 1, fi.RMA|fi.Write)
-	link, err := x.ep.linkOf(l.Addr())
+	link, err := x.ep.base.linkOf(l.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

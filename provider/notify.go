@@ -43,21 +43,21 @@ type notifyOp struct {
 // Send about the peer.
 func (e *Endpoint) Notify(a *NotifyArgs) error {
 	switch {
-	case e.state.Load() != stateEnabled:
+	case e.base.state.Load() != stateEnabled:
 		return fi.EOPBADSTATE
-	case !e.hasNotes():
+	case !e.base.hasNotes():
 		return log.Reject(log.EPData, fi.ENOSYS, "notify: the endpoint has no notifications")
 	case a.Flags&^notifyFlags != 0:
 		return log.Reject(log.EPData, fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^notifyFlags)
 	case len(a.Note) > MaxNote:
 		return log.Reject(log.EPData, fi.EMSGSIZE, "notify: %d bytes, at most %d", len(a.Note), MaxNote)
 	}
-	l, p, err := e.peerFor(a.Dest, a.Flags)
+	l, p, err := e.base.peerFor(a.Dest, a.Flags)
 	if err != nil {
 		return err
 	}
 	defer l.Release()
-	if e.bound.txCompletes(0, a.Flags) && !e.bound.txCQ.Room(0) {
+	if e.base.bound.txCompletes(0, a.Flags) && !e.base.bound.txCQ.Room(0) {
 		return fi.EAGAIN
 	}
 	op := &notifyOp{e: e, flags: a.Flags, Outgoing: note.Outgoing{
@@ -68,7 +68,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return err
 	}
 	e.notes.Out.Settle(&op.Outgoing, fi.Success)
-	e.domain.work.PostReady()
+	e.base.domain.work.PostReady()
 	return nil
 }
 
@@ -77,23 +77,23 @@ func (op *notifyOp) NoteEnded(status fi.Errno) {
 	e, entry := op.e, txEntry(op.Context, false)
 	switch {
 	case status != fi.Success:
-		e.counts.Failed(status)
-		if e.bound.txCQ != nil {
-			e.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		e.base.counts.Failed(status)
+		if e.base.bound.txCQ != nil {
+			e.base.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
-	case e.bound.txCompletes(0, op.flags):
-		e.bound.txCQ.Complete(entry)
+	case e.base.bound.txCompletes(0, op.flags):
+		e.base.bound.txCQ.Complete(entry)
 	}
-	e.countWork(e.bound.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
+	e.base.countWork(e.base.bound.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
 }
 
 // TakeNotes takes the oldest notifications, at most most, while room says that the i-th has somewhere to go, and
 // returns how many there were. Errors as of Notes.
 func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken int, err error) {
 	switch {
-	case e.state.Load() != stateEnabled:
+	case e.base.state.Load() != stateEnabled:
 		return 0, fi.EOPBADSTATE
-	case !e.hasNotes():
+	case !e.base.hasNotes():
 		return 0, log.Reject(log.EPData, fi.ENOSYS, "notes: the endpoint has no notifications")
 	}
 	return e.notes.In.Take(most, room), nil

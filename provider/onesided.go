@@ -21,7 +21,7 @@ type targetHost struct{ leasedHost }
 // initTarget prepares the endpoint's target.
 func (e *leasedEP) initTarget() {
 	e.target.Init(targetHost{leasedHost{e}}, onesided.Counters{
-		Reads: &e.ep.bound.remoteReadCntr, Writes: &e.ep.bound.remoteWriteCntr,
+		Reads: &e.ep.base.bound.remoteReadCntr, Writes: &e.ep.base.bound.remoteWriteCntr,
 	})
 }
 
@@ -37,8 +37,8 @@ func senderFrom(s onesided.Sender) sender { return sender{ID: s.ID, Number: s.Nu
 
 // Deliver writes the completion of a write with CQ data.
 func (h targetHost) Deliver(src hw.Source, n, data uint64) {
-	if h.e.ep.bound.rxCQ != nil {
-		h.e.ep.bound.rxCQ.Complete(cq.Entry{
+	if h.e.ep.base.bound.rxCQ != nil {
+		h.e.ep.base.bound.rxCQ.Complete(cq.Entry{
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).ID),
 		})
 	}
@@ -59,7 +59,7 @@ func (h targetHost) AccessOf(to onesided.Sender, key, addr, n, rights uint64) (*
 
 // Reached is the region of a key that a source reaches.
 func (h targetHost) Reached(src hw.Source, key uint64) *peerRegion {
-	m := h.e.ep.domain.regions.Find(key)
+	m := h.e.ep.base.domain.regions.Find(key)
 	if m == nil || !h.e.reaches(m, src) {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (h targetHost) Reached(src hw.Source, key uint64) *peerRegion {
 }
 
 // Spend ends the key of a region for single use.
-func (h targetHost) Spend(m *peerRegion) { h.e.ep.domain.regions.Expire(m) }
+func (h targetHost) Spend(m *peerRegion) { h.e.ep.base.domain.regions.Expire(m) }
 
 // Copying reports whether this side has copied n bytes itself.
 func (h targetHost) Copying(n uint64) bool { return h.e.copying(n) }
@@ -102,17 +102,17 @@ func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return h.e.ep.sends.SendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.sends.Progress())
+	return h.e.ep.base.sends.SendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.base.sends.Progress())
 }
 
 // Words are the words of one-sided operations that a source shares with this side.
 func (h targetHost) Words(src hw.Source) *claim.Words {
-	return claim.OneSidedWords(h.e.ep.links.Transports().Words(src))
+	return claim.OneSidedWords(h.e.ep.base.links.Transports().Words(src))
 }
 
 // Memory reads and writes the memory of a source's process.
 func (h targetHost) Memory(src hw.Source) hw.PeerMemory {
-	p, err := h.e.ep.links.Connect(h.e.linkBack(h.e.senderOf(src)))
+	p, err := h.e.ep.base.links.Connect(h.e.linkBack(h.e.senderOf(src)))
 	if err != nil {
 		return nil
 	}

@@ -14,6 +14,6 @@ func (e *binder) countWork(c *cq.Counter, work uint64, asked, failed bool, n uin
 		}
 	}
 	if work != 0 {
-		e.domain.work.Finish(work, failed, n)
+		e.domain.work.End(work, failed, n)
 	}
 }

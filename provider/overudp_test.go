@@ -59,7 +59,7 @@ func (s *side) peerCounter(name string) uint64 {
 	r.sample()
 	r.give()
 	for _, e := range page(s.t.(*testing.T), s.domain.cfg.SHMDir).Endpoints {
-		if !strings.HasSuffix(s.ep.name.String(), "//"+e.Name) || len(e.Peers) != 1 {
+		if !strings.HasSuffix(s.ep.base.name.String(), "//"+e.Name) || len(e.Peers) != 1 {
 			continue
 		}
 		for i, c := range stats.Table() {

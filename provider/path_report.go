@@ -27,7 +27,7 @@ type Path struct {
 // not in the address vector, fi.ENODATA for a peer that is not connected or of which nothing has
 // been measured yet, and fi.EOPNOTSUPP where the transport measures nothing, as on one host.
 func (e *Endpoint) Path(addr fi.Addr) (Path, error) {
-	l, err := e.linkOf(addr)
+	l, err := e.base.linkOf(addr)
 	if err != nil {
 		return Path{}, log.Reject(log.EPData, fi.EINVAL, "path: address %d is not in the address vector", addr)
 	}

@@ -87,7 +87,9 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 }
 
 // Imported reports whether another provider matches the endpoint's receives.
-func (e *Endpoint) Imported() bool { return e.bound.srx != nil && e.bound.srx.rx.owner != nil }
+func (e *Endpoint) Imported() bool {
+	return e.base.bound.srx != nil && e.base.bound.srx.rx.owner != nil
+}
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
 // RTS, nil for a message that came with its payload. False: there is no memory to keep it, and nothing has happened.
@@ -142,7 +144,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 	var iov [wire.IOVLimit]fi.IOVec
 	n := copy(iov[:], p.IOV)
 	if len(p.Descs) != 0 {
-		if err := a.ep.ep.domain.Translate(iov[:n], p.Descs); err != nil {
+		if err := a.ep.ep.base.domain.Translate(iov[:n], p.Descs); err != nil {
 			return t, fi.ErrnoOf(err)
 		}
 		if hmem.AnyOnDevice(iov[:n]) {
@@ -167,7 +169,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 
 // queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
 func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
-	m := &peerMessage{rx: &r.base, a: *a, ep: a.ep.ep.number, addr: a.ep.addrOf(a.source)}
+	m := &peerMessage{rx: &r.base, a: *a, ep: a.ep.ep.base.number, addr: a.ep.addrOf(a.source)}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
@@ -291,7 +293,7 @@ func PeerAddr(id uint64) fi.Addr {
 // inserted is called when an endpoint's address vector has new addresses.
 func (r *rxContext) inserted(e *Endpoint) {
 	lease := r.acquire()
-	if l := lease.byNumber(e.number); l != nil {
+	if l := lease.byNumber(e.base.number); l != nil {
 		lease.namePeerMessages(l)
 	}
 	lease.give()
@@ -305,7 +307,7 @@ func (r *leasedRx) reportInsertions() {
 	}
 	changed := false
 	for _, e := range r.eps {
-		if e.ep.bound.av.Shared() && e.ep.bound.av.Generation() != e.peersNamed {
+		if e.ep.base.bound.av.Shared() && e.ep.base.bound.av.Generation() != e.peersNamed {
 			r.namePeerMessages(e)
 			changed = true
 		}
@@ -317,11 +319,11 @@ func (r *leasedRx) reportInsertions() {
 
 // namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
 func (r *leasedRx) namePeerMessages(e *leasedEP) {
-	e.peersNamed = e.ep.bound.av.Generation()
+	e.peersNamed = e.ep.base.bound.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {
-		if m.rx == &r.base && m.ep == e.ep.number {
+		if m.rx == &r.base && m.ep == e.ep.base.number {
 			m.addr = e.addrOf(m.a.source)
 		}
 	}
@@ -335,7 +337,7 @@ func (r *receiving) dropPeerMessages(e *Endpoint) {
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for id, m := range peerMessages.byID {
-		if m.rx == &r.base && m.ep == e.number {
+		if m.rx == &r.base && m.ep == e.base.number {
 			delete(peerMessages.byID, id)
 			r.freePeer(m)
 		}

@@ -95,7 +95,7 @@ func peerSideOver(t *testing.T, b *bench, o *owner, attr *fi.AVAttr) *side {
 
 // poll makes progress as the owner does.
 func (s *side) poll() {
-	if r := s.ep.rx.take(); r != nil {
+	if r := s.ep.base.rx.take(); r != nil {
 		r.progress()
 		r.give()
 	}

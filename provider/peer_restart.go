@@ -20,10 +20,10 @@ import (
 
 // greet is called when a source is met.
 func (e *leasedEP) greet(src hw.Source, s sender) {
-	if p, _ := e.ep.links.Transports().Of(src); p.Answer != nil {
+	if p, _ := e.ep.base.links.Transports().Of(src); p.Answer != nil {
 		return
 	}
-	l := e.ep.links.Find(e.rx.addressOf(s))
+	l := e.ep.base.links.Find(e.rx.addressOf(s))
 	if l == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (r *receiving) checkPeers() {
 	r.recheck = false
 	r.base.ends.Store(false)
 	for _, e := range r.eps {
-		for _, p := range e.ep.links.Transports() {
+		for _, p := range e.ep.base.links.Transports() {
 			p.CheckPeers()
 		}
 	}
@@ -46,7 +46,7 @@ func (r *receiving) checkPeers() {
 // seekEnds has the next progress check for peers that are gone: one is, and its end is not reported. Any thread.
 func (r *rxContext) seekEnds() {
 	r.ends.Store(true)
-	r.callGo()
+	r.notifyPoll()
 	r.ring()
 }
 
@@ -67,7 +67,7 @@ func (e *leasedEP) dropBack(src hw.Source) {
 // fi.EAGAIN, until it has not answered for the connect timeout. One that is not reached is gone: fi.ECONNRESET.
 func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	l := e.linkBack(s)
-	if p, _ := e.ep.links.Transports().Of(src); p.Answer != nil {
+	if p, _ := e.ep.base.links.Transports().Of(src); p.Answer != nil {
 		if !e.lives(src, s) {
 			return nil, fi.ECONNRESET
 		}
@@ -76,8 +76,8 @@ func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	if e.rx.recheck {
 		return nil, fi.EAGAIN
 	}
-	p, err := e.ep.links.Connect(l)
-	if errors.Is(err, fi.ECONNRESET) && e.lives(src, s) && !l.Silent(e.ep.domain.cfg.ConnectTimeout) {
+	p, err := e.ep.base.links.Connect(l)
+	if errors.Is(err, fi.ECONNRESET) && e.lives(src, s) && !l.Silent(e.ep.base.domain.cfg.ConnectTimeout) {
 		err = fi.EAGAIN
 	}
 	if errors.Is(err, fi.EHOSTUNREACH) {

@@ -41,7 +41,7 @@ func TestProbes(t *testing.T) {
 			oneMessage(t, x, y, 64)
 			waitForCounter(t, "peer_probes", 5, x, y)
 			waitForCounter(t, "peer_probe_rtt", 1, x, y)
-			if c := x.ep.transports.probers[0].Count(); c.Echoed == 0 || c.Echoed+c.Lost > c.Sent {
+			if c := x.ep.base.transports.probers[0].Count(); c.Echoed == 0 || c.Echoed+c.Lost > c.Sent {
 				t.Errorf("%+v", c)
 			}
 			if s := x.peerCounter("peer_rtt_samples"); s == 0 {
@@ -59,8 +59,8 @@ func TestProbesOff(t *testing.T) {
 	sides := overUDP(t, 2, nil)
 	x, y := sides[0], sides[1]
 	oneMessage(t, x, y, 64)
-	if len(x.ep.transports.probers) != 0 || x.domain.clock != nil || x.peerCounter("peer_probes") != 0 {
-		t.Errorf("%d probers, clock %v", len(x.ep.transports.probers), x.domain.clock)
+	if len(x.ep.base.transports.probers) != 0 || x.domain.clock != nil || x.peerCounter("peer_probes") != 0 {
+		t.Errorf("%d probers, clock %v", len(x.ep.base.transports.probers), x.domain.clock)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestProbesLost(t *testing.T) {
 	x, y := sides[0], sides[1]
 	oneMessage(t, x, y, 64)
 	waitForCounter(t, "peer_probes", 1, x, y)
-	for _, p := range x.ep.links.Transports() {
+	for _, p := range x.ep.base.links.Transports() {
 		if i, ok := p.Iface.(probe.Interface); ok {
 			i.SetProbes(congestion.Probes{})
 		}
@@ -92,7 +92,7 @@ func TestProbesPeers(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			got := 0
-			for range x.ep.probed(x.ep.links.Transports()[1]) {
+			for range x.ep.base.probed(x.ep.base.links.Transports()[1]) {
 				got++
 			}
 			if got == n {

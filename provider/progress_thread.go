@@ -181,17 +181,17 @@ func (r *rxContext) setThread(t *progressThread) {
 
 // startBackground gives an enabled endpoint to its progress thread.
 func (e *Endpoint) startBackground() error {
-	if !e.domain.threaded() || e.rx.owner != nil {
+	if !e.base.domain.threaded() || e.base.rx.owner != nil {
 		return nil
 	}
-	t, err := e.domain.join(e.rx, e.attr.NUMANode)
+	t, err := e.base.domain.join(e.base.rx, e.base.attr.NUMANode)
 	if err != nil {
 		return err
 	}
-	engine := &background{rx: e.rx, iface: e.transports.iface, source: e.source, hot: e.hot, name: e.name.String(),
-		hybrid: e.domain.hybrid()}
+	engine := &background{rx: e.base.rx, iface: e.base.transports.iface, source: e.base.source,
+		hot: e.base.hot, name: e.base.name.String(), hybrid: e.base.domain.hybrid()}
 	if err := t.Add(engine); err != nil {
-		e.domain.leaveThread(t)
+		e.base.domain.leaveThread(t)
 		return err
 	}
 	e.engine = engine
@@ -204,9 +204,9 @@ func (e *Endpoint) stopBackground() {
 	if e.engine == nil {
 		return
 	}
-	t := e.rx.thread
+	t := e.base.rx.thread
 	t.Remove(e.engine)
-	e.domain.leaveThread(t)
+	e.base.domain.leaveThread(t)
 	e.engine = nil
 }
 
@@ -221,14 +221,14 @@ func Reserve(e *Endpoint, on bool) error {
 	}
 	if on {
 		if b.reservers.Add(1) == 1 {
-			e.rx.thread.Refresh(false)
+			e.base.rx.thread.Refresh(false)
 		}
 		return nil
 	}
 	for n := b.reservers.Load(); n > 0; n = b.reservers.Load() {
 		if b.reservers.CompareAndSwap(n, n-1) {
 			if n == 1 {
-				e.rx.thread.Refresh(true)
+				e.base.rx.thread.Refresh(true)
 			}
 			return nil
 		}

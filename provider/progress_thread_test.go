@@ -175,11 +175,11 @@ func TestServiceKnowsNames(t *testing.T) {
 		}
 		return found
 	}
-	if l := list(); len(l) != 2 || !l[fmt.Sprint(a.ep.name)] || !l[fmt.Sprint(b.ep.name)] {
+	if l := list(); len(l) != 2 || !l[fmt.Sprint(a.ep.base.name)] || !l[fmt.Sprint(b.ep.base.name)] {
 		t.Errorf("names %v", l)
 	}
 	text, err := c.Call(proxy.KindState, nil)
-	if err != nil || !strings.Contains(string(text), "weft-progress: engine endpoint "+fmt.Sprint(a.ep.name)) {
+	if err != nil || !strings.Contains(string(text), "weft-progress: engine endpoint "+fmt.Sprint(a.ep.base.name)) {
 		t.Errorf("state %q: %v", text, err)
 	}
 	a.close()

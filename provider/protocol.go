@@ -30,8 +30,8 @@ type protocol interface {
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
 	e.ep.protocols = protocols{twoSided{&e.sent, e}, &e.rendezvous, targeted{e}, &e.initiated}
-	if e.ep.conn != nil {
-		e.ep.protocols = append(e.ep.protocols, &connected{e.ep.conn, e})
+	if e.ep.base.conn != nil {
+		e.ep.protocols = append(e.ep.protocols, &connected{e.ep.base.conn, e})
 	}
 	if e.collective != nil {
 		e.ep.protocols = append(e.ep.protocols, e.collective)
@@ -76,8 +76,8 @@ func (e *leasedEP) setHandlers(transport *transport) {
 			if transport.Number == 0 {
 				h = e.acquainting(h)
 			}
-			if e.ep.conn != nil {
-				h = (&connected{e.ep.conn, e}).only(h)
+			if e.ep.base.conn != nil {
+				h = (&connected{e.ep.base.conn, e}).only(h)
 			}
 			transport.SetHandler(id, e.handler(transport, h))
 		}
@@ -123,7 +123,7 @@ func (h leasedHost) Malformed(src hw.Source, format string, args ...any) {
 }
 
 // Count adds to a counter of the lease holder's.
-func (h leasedHost) Count(counter int, n uint64) { h.e.ep.stats.Rx(counter, n) }
+func (h leasedHost) Count(counter int, n uint64) { h.e.ep.base.stats.Rx(counter, n) }
 
 // malformed counts a message that a peer should not have sent, and logs why.
 func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {

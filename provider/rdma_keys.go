@@ -46,8 +46,8 @@ type keyHost struct{ leasedHost }
 // Back is the path to the sender behind a source.
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	e := h.e
-	p, err := e.ep.links.Connect(e.linkBack(e.senderOf(src)))
-	if own, _ := e.ep.links.Transports().Of(src); err != nil || p.Via != own {
+	p, err := e.ep.base.links.Connect(e.linkBack(e.senderOf(src)))
+	if own, _ := e.ep.base.links.Transports().Of(src); err != nil || p.Via != own {
 		return nil, false
 	}
 	return p, true
@@ -55,8 +55,8 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 
 // PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
-	p := h.e.ep.links.At(link).Path()
-	if own, _ := h.e.ep.links.Transports().Of(src); p == nil || p.Via != own {
+	p := h.e.ep.base.links.At(link).Path()
+	if own, _ := h.e.ep.base.links.Transports().Of(src); p == nil || p.Via != own {
 		return nil, false
 	}
 	return p, true
@@ -64,10 +64,10 @@ func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
 
 // Key appends the key of a region for the device of a path.
 func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
-	if h.e.ep.bound.counted() {
+	if h.e.ep.base.bound.counted() {
 		return nil, wire.KeyNever
 	}
-	return h.e.ep.deviceKey(p.(*path).Via, region, to)
+	return h.e.ep.base.deviceKey(p.(*path).Via, region, to)
 }
 
 // deviceKey appends the device's key of a region, which it registers with the transport's memory domain.

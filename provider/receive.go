@@ -76,10 +76,10 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			return
 		}
 		if !e.accept(&a, payload) && !e.rx.arrive(&a, payload) {
-			e.ep.links.Transports().Postpone(src)
+			e.ep.base.links.Transports().Postpone(src)
 			return
 		}
-		e.ep.counts.Eager(len(payload))
+		e.ep.base.counts.Eager(len(payload))
 	}
 }
 
@@ -90,7 +90,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		return false
 	}
 	addr := e.addrOf(a.source)
-	if addr == fi.AddrNotAvail && e.ep.chosen.sourceErr {
+	if addr == fi.AddrNotAvail && e.ep.base.chosen.sourceErr {
 		return false
 	}
 	d := hot.Delivery{
@@ -98,15 +98,15 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		Addr: hot.SenderAddr(uint64(addr)), Tag: a.tag, Data: a.data, Length: a.length,
 		Payload: addressOfBytes(payload),
 	}
-	verdict := r.matching.Accept(e.ep.hot, &d)
-	e.ep.bound.act(d.Todo)
+	verdict := r.matching.Accept(e.ep.base.hot, &d)
+	e.ep.base.bound.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
 		r.settle(r.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
-		e.ep.bound.rxCQ.Complete(entryOf(&d.Entry))
+		e.ep.base.bound.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true
@@ -146,13 +146,13 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 	if s, ok := e.senders.Known(a.src); ok {
 		a.number = s.Number
 	}
-	e.ep.counts.Eager(int(a.length))
+	e.ep.base.counts.Eager(int(a.length))
 	eng := e.rx.matching.Engine(a.flags&msgTagged != 0)
 	e.rx.settle(eng, (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
 }
 
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
-func (e *Endpoint) Deliver(d *hot.Delivery) { e.bound.rxCQ.Complete(entryOf(&d.Entry)) }
+func (e *Endpoint) Deliver(d *hot.Delivery) { e.base.bound.rxCQ.Complete(entryOf(&d.Entry)) }
 
 func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	var s wire.Sync
@@ -175,10 +175,10 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		a.flags |= msgMatch
 	}
 	if !e.rx.arrive(&a, payload) {
-		e.ep.links.Transports().Postpone(src)
+		e.ep.base.links.Transports().Postpone(src)
 		return
 	}
-	e.ep.counts.Eager(len(payload))
+	e.ep.base.counts.Eager(len(payload))
 }
 
 // arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
@@ -213,7 +213,7 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.ep.chosen.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
+	if a.ep.ep.base.chosen.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
 		r.matching.Memory+dataplane.KeptMemory(0, len(payload)) > r.matching.MemoryMax) {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.matching.UnexpectedBytes)
 		return true
@@ -223,7 +223,7 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
 		kept.flags &^= msgSync
 	}
 	if !r.keepEager(eng, &kept, payload) {
-		return a.ep.ep.chosen.lossy
+		return a.ep.ep.base.chosen.lossy
 	}
 	if a.untilHere() {
 		r.sendAck(a, fi.Success)
@@ -250,7 +250,7 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
-	a.ep.ep.counts.Unexpected(len(payload))
+	a.ep.ep.base.counts.Unexpected(len(payload))
 	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
 }
@@ -297,13 +297,14 @@ func (a *arrived) sender() sender { return sender{ID: a.source, Number: a.number
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {
 	return a.flags | uint64(a.src)<<dataplane.UnexpectedSourceShift |
-		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.ep.number)<<dataplane.UnexpectedEndpointShift
+		uint64(a.number)<<dataplane.UnexpectedNumberShift |
+		uint64(a.ep.ep.base.number)<<dataplane.UnexpectedEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
 func (r *receiving) byNumber(n uint32) *leasedEP {
 	for _, e := range r.eps {
-		if e.ep.number == n {
+		if e.ep.base.number == n {
 			return e
 		}
 	}

@@ -30,18 +30,18 @@ func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 		entry.Flags |= fi.RemoteCQData
 	}
 	if a.length > n {
-		e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
+		e.ep.base.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
 		return
 	}
-	if entry.Src == fi.AddrNotAvail && e.ep.chosen.sourceErr {
+	if entry.Src == fi.AddrNotAvail && e.ep.base.chosen.sourceErr {
 		e.recvUnknown(entry, flags, a)
 		return
 	}
-	work := e.ep.domain.workIn(&entry, flags)
-	if e.ep.bound.rxCQ != nil && (!e.ep.bound.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
-		e.ep.bound.rxCQ.Complete(entry)
+	work, bound := e.ep.base.domain.workIn(&entry, flags), &e.ep.base.bound
+	if bound.rxCQ != nil && (!bound.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
+		bound.rxCQ.Complete(entry)
 	}
-	e.ep.countWork(e.ep.bound.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
+	e.ep.base.countWork(bound.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
 }
 
 // workIn returns the number of the deferred work that a receive with flags is,
@@ -59,12 +59,12 @@ func (d *Domain) workIn(entry *cq.Entry, flags uint64) uint64 {
 // peer's address and its authorisation key if the AV has keys, as FI_SOURCE_ERR asks.
 func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	name := e.rx.ids.Name(a.source)
-	raw, err := names.Encode(e.ep.format, name)
+	raw, err := names.Encode(e.ep.base.format, name)
 	if err != nil {
 		raw = nil
 	}
-	entry.Src = e.ep.bound.av.ReportedKey(name.Key)
-	e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
+	entry.Src = e.ep.base.bound.av.ReportedKey(name.Key)
+	e.ep.base.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 
 // recvError reports a receive that was posted with flags and failed.
@@ -100,7 +100,7 @@ func (r *receiving) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 // endRecv completes a receive that got no message.
 func (r *receiving) endRecv(t target.Target, tag uint64, err fi.Errno) {
 	if len(r.eps) != 0 {
-		r.eps[0].ep.recvError(cq.Entry{
+		r.eps[0].ep.base.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Tag: tag,
 			Src: fi.AddrNotAvail,
 		}, t.Flags, cq.ErrorInfo{Err: err})

@@ -70,7 +70,7 @@ func (r *receiving) report(m *match.Message, entry *hot.RecvEntry) {
 
 func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 	if len(r.eps) != 0 {
-		r.eps[0].ep.recvError(cq.Entry{
+		r.eps[0].ep.base.recvError(cq.Entry{
 			Context: entry.Context, Flags: recvKind(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
 		}, entry.Flags, cq.ErrorInfo{Err: fi.ENOMSG})
 	}

@@ -57,7 +57,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
-	a.ep.ep.counts.Unexpected(0)
+	a.ep.ep.base.counts.Unexpected(0)
 	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	return true
 }
@@ -95,11 +95,11 @@ func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
 }
 
 // Closed reports whether the endpoint closes or has closed.
-func (h rendezvousHost) Closed() bool { return h.e.ep.state.Load() == stateClosed }
+func (h rendezvousHost) Closed() bool { return h.e.ep.base.state.Load() == stateClosed }
 
 // TakeKeys reads the keys of an RTS.
 func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
-	return takeKeys(h.e.ep.links.Transports(), src, rts, payload)
+	return takeKeys(h.e.ep.base.links.Transports(), src, rts, payload)
 }
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
@@ -117,7 +117,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	r := h.e.rx
 	if r.base.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
-			h.e.ep.links.Transports().Postpone(src)
+			h.e.ep.base.links.Transports().Postpone(src)
 		}
 		return
 	}
@@ -125,7 +125,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
-			h.e.ep.links.Transports().Postpone(src)
+			h.e.ep.base.links.Transports().Postpone(src)
 		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, m)
@@ -157,24 +157,24 @@ func (h rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
 
 // Words are the words of messages that a source shares with this side.
 func (h rendezvousHost) Words(src hw.Source) *claim.Words {
-	return claim.MessageWords(h.e.ep.links.Transports().Words(src))
+	return claim.MessageWords(h.e.ep.base.links.Transports().Words(src))
 }
 
 // Reads reports whether the memory of a source's process can be read.
-func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.links.Transports().Read(src) }
+func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.base.links.Transports().Read(src) }
 
 // Gets reports whether memory that a source exposes can be read.
-func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.links.Transports().Get(src) }
+func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.base.links.Transports().Get(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
-func (h rendezvousHost) Maps() bool { return h.e.ep.chosen.p2p.Load() != fi.HMEMP2PDisabled }
+func (h rendezvousHost) Maps() bool { return h.e.ep.base.chosen.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
 func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.ep.rmas.Segmented(&h.e.ep.links.Transports()[transport].On, n)
+	return h.e.ep.base.rmas.Segmented(&h.e.ep.base.links.Transports()[transport].On, n)
 }
 
 // Flow returns the flow over the path to a message's sender.
@@ -189,8 +189,8 @@ func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvo
 // Fetch begins to map memory of another process's device.
 func (h rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
-	device := h.e.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{h.e.ep.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
+	device := h.e.ep.base.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	return foreignMemory{h.e.ep.base.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.
@@ -201,12 +201,12 @@ func (m foreignMemory) Do(f func(rendezvous.Mapping) error) bool {
 	return m.Memory.Do(func(x *hmem.Mapping) error { return f(x) })
 }
 
-// Finish completes a message on both sides.
-func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Errno) {
+// Complete completes a message on both sides.
+func (h rendezvousHost) Complete(m *rendezvous.Message, done uint64, status fi.Errno) {
 	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
 	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	if status != fi.Success {
-		h.e.ep.recvError(cq.Entry{
+		h.e.ep.base.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
 			Data: m.Data, Tag: m.Tag, Src: h.e.addrOf(m.Sender),
 		}, flags, cq.ErrorInfo{Err: status})
@@ -235,7 +235,7 @@ func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
 
 // Request returns a request of the endpoint.
 func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
-	return h.e.ep.sends.Requests().Lookup(id)
+	return h.e.ep.base.sends.Requests().Lookup(id)
 }
 
 // CameOver reports whether a source is of the transport that a path leads over.
@@ -245,7 +245,7 @@ func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
 
 // Path returns the path of a link if it works.
 func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
-	p, ok := h.e.ep.links.At(link).Ready()
+	p, ok := h.e.ep.base.links.At(link).Ready()
 	if !ok {
 		return nil, false
 	}
@@ -254,7 +254,7 @@ func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
 
 // Send sends a message to the peer of a link.
 func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
-	h.e.rx.send(h.e, h.e.ep.links.At(link), id, header, head)
+	h.e.rx.send(h.e, h.e.ep.base.links.At(link), id, header, head)
 }
 
 // Fragment sends a part of a request, and counts it.
@@ -263,7 +263,9 @@ func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.sends.Exposed(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory {
+	return h.e.ep.base.sends.Exposed(request)
+}
 
 // PeerOf names the peer of a link.
-func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.links.At(link).To }
+func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.base.links.At(link).To }

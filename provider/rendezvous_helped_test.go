@@ -56,7 +56,7 @@ func helpSide(t *testing.T, change func(*config.Config)) *side {
 		}
 	}, hints)
 	s := b.side(t)
-	for _, p := range s.ep.links.Transports()[1:] {
+	for _, p := range s.ep.base.links.Transports()[1:] {
 		p.Attr.Caps |= hw.CapSoftware
 	}
 	return s
@@ -64,7 +64,7 @@ func helpSide(t *testing.T, change func(*config.Config)) *side {
 
 // helped is how many bytes a side's peers have put into its memory.
 func helped(s *side) uint64 {
-	return *(*uint64)(pointerAt(uint64(s.ep.stats.RxLine() + 8*stats.RxHelped)))
+	return *(*uint64)(pointerAt(uint64(s.ep.base.stats.RxLine() + 8*stats.RxHelped)))
 }
 
 // handled is an endpoint's handler of a message of rendezvous.
@@ -72,7 +72,7 @@ func handled(e *Endpoint, id hw.AMID) hw.Handler { return leasedOf(e).rendezvous
 
 // intercept has a side's handler of a message be another one.
 func (s *side) intercept(id hw.AMID, h hw.Handler) {
-	for _, p := range s.ep.links.Transports()[1:] {
+	for _, p := range s.ep.base.links.Transports()[1:] {
 		p.SetHandler(id, leasedOf(s.ep).handler(p, h))
 	}
 }
@@ -128,7 +128,7 @@ func settled(t *testing.T, sides ...*side) {
 	for i, s := range sides {
 		e := leasedOf(s.ep)
 		left, r := e.rendezvous.Left(), &e.rx.rendezvous
-		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.ep.sends.Exposes() {
+		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.ep.base.sends.Exposes() {
 			t.Errorf("side %d: left %+v, operations %+v", i, left, r.Operations())
 		}
 	}
@@ -148,7 +148,7 @@ func TestHelpedNot(t *testing.T) {
 		"the message is short": {change: func(c *config.Config) { c.AssistSize = 2 << 20 }},
 		"two pieces":           {pieces: 2},
 		"the device is none": {before: func(_, y *side) {
-			for _, p := range y.ep.links.Transports() {
+			for _, p := range y.ep.base.links.Transports() {
 				p.Attr.Caps &^= hw.CapSoftware
 			}
 		}},
@@ -211,7 +211,7 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put kept) {
 
 // arrivals has a side take in the part that it was left.
 func (s *side) arrivals(put kept) {
-	s.ep.rx.acquire()
+	s.ep.base.rx.acquire()
 	handled(s.ep, wire.AMPut)(put.src, put.header, put.head, nil)
 	leasedOf(s.ep).rx.give()
 }
@@ -257,7 +257,7 @@ func TestHelpedGone(t *testing.T) {
 func TestHelpedOtherSource(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
 	op := y.operation(0)
-	y.ep.rx.acquire()
+	y.ep.base.rx.acquire()
 	leasedOf(y.ep).rendezvous.SourceLost(op.Src + 1)
 	leasedOf(y.ep).rx.give()
 	x.arrivals(put)
@@ -271,7 +271,7 @@ func TestGetLost(t *testing.T) {
 	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})
 	x.send(SendArgs{IOV: iovOf(make([]byte, n)), Dest: x.addr[y]}, y)
 	op := y.operation(0)
-	y.ep.rx.acquire()
+	y.ep.base.rx.acquire()
 	leasedOf(y.ep).rendezvous.SourceLost(op.Src)
 	leasedOf(y.ep).rx.give()
 	y.wantErrorAmong(1, fi.ECONNRESET, x)
@@ -372,7 +372,7 @@ func TestHelpedHostile(t *testing.T) {
 		if h.to == y {
 			src = y.operation(0).Src
 		}
-		h.to.ep.rx.acquire()
+		h.to.ep.base.rx.acquire()
 		before := leasedOf(h.to.ep).malformedHere
 		h.call(h.to.ep, src)
 		if notified := leasedOf(h.to.ep).malformedHere - before; notified != h.bad {
@@ -380,7 +380,7 @@ func TestHelpedHostile(t *testing.T) {
 		}
 		leasedOf(h.to.ep).rx.give()
 	}
-	x.ep.rx.acquire()
+	x.ep.base.rx.acquire()
 	handled(x.ep, wire.AMPut)(put.src, put.header, put.head, nil)
 	handled(x.ep, wire.AMPut)(put.src, put.header, put.head, nil) // while the device is at it
 	leasedOf(x.ep).rx.give()

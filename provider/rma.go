@@ -37,10 +37,10 @@ type RMAArgs struct {
 // operation is posted when a counter reaches a value.
 func (e *Endpoint) RMA(a *RMAArgs) error {
 	if a.Flags&fi.Trigger != 0 {
-		return e.domain.triggeredRMA(e, a)
+		return e.base.domain.triggeredRMA(e, a)
 	}
 	err := e.rma(a)
-	e.domain.work.PostReady()
+	e.base.domain.work.PostReady()
 	return err
 }
 
@@ -59,11 +59,11 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 
 // access posts a read or write. mappable: by mappings, if it can go so.
 func access(e *Endpoint, op *rma.Operation, mappable bool) error {
-	total, err := e.checkRMA(op)
+	total, err := e.base.checkRMA(op)
 	if err != nil {
 		return err
 	}
-	l, p, err := e.peerFor(op.Dest, op.Flags)
+	l, p, err := e.base.peerFor(op.Dest, op.Flags)
 	if err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func accessOver(e *Endpoint, op *rma.Operation, l *link, p *path, total uint64, 
 	if op.Read {
 		kind = ordering.Read
 	}
-	if !e.inTurn(l, kind) {
+	if !e.base.inTurn(l, kind) {
 		return fi.EAGAIN
 	}
 	if mappable && !op.Injects() {
 		if done, err := postMapped(e, op, l, p, total); done {
-			return e.broken(err)
+			return e.base.broken(err)
 		}
 	}
-	return e.rmas.Post(op, &l.Link, &p.Path, total)
+	return e.base.rmas.Post(op, &l.Link, &p.Path, total)
 }
 
 // peerFor returns the path to an address for an operation with flags, and the
@@ -104,7 +104,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		l.Release()
 		return nil, nil, e.counts.Refused(err)
 	}
-	p.Via.Wake()
+	p.Via.Notify()
 	e.links.Publish(dest, l, p)
 	return l, p, nil
 }

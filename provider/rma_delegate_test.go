@@ -36,7 +36,7 @@ func (s *side) piece(to *side, local []byte, n int, read bool) {
 }
 
 // delegated is how many operations are offered and not ended.
-func (s *side) delegated() int { return int(s.ep.rmas.Waiting()) }
+func (s *side) delegated() int { return int(s.ep.base.rmas.Waiting()) }
 
 // TestDelegateAgainstModel has a target that polls do every other one of random operations,
 // posted some at a time, and compares memory with a model.
@@ -72,7 +72,7 @@ func TestDelegateAgainstModel(t *testing.T) {
 				x.rounds().Offers(), *x.rounds().Words())
 		}
 	}
-	if f := x.ep.links.At(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
+	if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
 		t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 	}
 }
@@ -159,7 +159,7 @@ func TestDelegateLost(t *testing.T) {
 		if _, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET {
 			t.Errorf("taken %v: %+v", taken, bad)
 		}
-		if f := x.ep.links.At(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
+		if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
 			t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 		}
 	}

@@ -175,7 +175,7 @@ func (stillWatch) Changes(_ *uint64, to []regcache.Range) ([]regcache.Range, boo
 func (s *side) byStandIn(t testing.TB) (*standInDevice, *link, *path) {
 	t.Helper()
 	s.know(s)
-	l, err := s.ep.linkOf(s.addr[s])
+	l, err := s.ep.base.linkOf(s.addr[s])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestDeviceBuffersNot(t *testing.T) {
 		p.Keys.Learn(7, hw.RemoteKey{1})
 		remote := []fi.RMAIOVec{{Len: 64, Key: 7}}
 		a := rma.Operation{IOV: mine.iov(t, 0, 64), Remote: remote, Dest: x.addr[x], Listed: true}
-		goes, err, alone := x.ep.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
+		goes, err, alone := x.ep.base.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
 		if goes != (what == "nothing, and it goes by one") {
 			t.Errorf("%s: by the device %v, %v", what, goes, err)
 		}
@@ -336,7 +336,7 @@ func TestDeviceBuffersOneRefused(t *testing.T) {
 	goes := func(b *buf) bool {
 		remote := []fi.RMAIOVec{{Len: 64, Key: 7}}
 		a := rma.Operation{IOV: b.iov(t, 0, 64), Remote: remote, Dest: x.addr[x], Listed: true}
-		goes, err, _ := x.ep.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
+		goes, err, _ := x.ep.base.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
 		if !goes && !errors.Is(err, hw.ErrNoDMABuf) {
 			t.Error(err)
 		}
@@ -484,7 +484,7 @@ func TestDeviceNoPiece(t *testing.T) {
 	x := newBench(t, nil, hmemAllocated()).side(t)
 	d, l, p := x.byStandIn(t)
 	p.Via.Attr.MaxIOV = 0
-	if _, err := x.ep.links.Connect(l); err != nil { // for messages
+	if _, err := x.ep.base.links.Connect(l); err != nil { // for messages
 		t.Fatal(err)
 	}
 	local, remote := bufPattern(64, 1), make([]byte, 64)

@@ -31,16 +31,16 @@ type mappedOp struct {
 // postMapped posts an operation of total bytes by mappings. It reports false when the operation has to go in another
 // way. Errors as of RMA.
 func postMapped(e *Endpoint, a *rma.Operation, l *link, p *path, total uint64) (bool, error) {
-	least := uint64(e.domain.cfg.HMEMMapSize)
-	if a.Listed || !e.domain.hmem() || least == 0 || total < least {
+	least := uint64(e.base.domain.cfg.HMEMMapSize)
+	if a.Listed || !e.base.domain.hmem() || least == 0 || total < least {
 		return false, nil
 	}
 	pieces := mappedList(e, a, p)
-	if pieces == nil || e.links.PutPending(p.Endpoint, a.Dest) {
+	if pieces == nil || e.base.links.PutPending(p.Endpoint, a.Dest) {
 		return false, nil
 	}
-	completes := !a.Inject && e.bound.txCompletes(a.Work, a.Flags)
-	if completes && !e.bound.txCQ.Room(0) {
+	completes := !a.Inject && e.base.bound.txCompletes(a.Work, a.Flags)
+	if completes && !e.base.bound.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
 	op := &mappedOp{e: e, args: *a, total: total}
@@ -72,7 +72,7 @@ func mappedList(e *Endpoint, a *rma.Operation, p *path) *List {
 		remotes[i] = remoteOf(e, a, i, remotes, dir, peer.Instance().Cookie, ipc)
 	}
 	var room [2 * wire.IOVLimit]list.Piece
-	l, ok := e.lists.NewPlain(piecesOf(a, room[:0], remotes))
+	l, ok := e.base.lists.NewPlain(piecesOf(a, room[:0], remotes))
 	if !ok {
 		return nil
 	}
@@ -163,9 +163,9 @@ func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 	if status == fi.Success {
 		total = o.total
 		if copied {
-			e.counts.Direct(a.Read, 1, o.total)
-			e.stats.Shared(stats.SharedMapped, 1)
-			e.stats.Shared(stats.SharedMappedBytes, o.total)
+			e.base.counts.Direct(a.Read, 1, o.total)
+			e.base.stats.Shared(stats.SharedMapped, 1)
+			e.base.stats.Shared(stats.SharedMappedBytes, o.total)
 		}
 	}
 	rmaHost{e}.End(a.Ended(completes, status, total))
@@ -174,8 +174,8 @@ func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 // endLists ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at
 // one. They do not complete. No list is open.
 func (e *Endpoint) endLists() {
-	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*list.Op).Of(&e.lists) })
-	if err := e.lists.Free(); err != nil {
-		log.Warnf(log.EPCtrl, "endpoint %s: free batches of elements: %v", e.name, err)
+	e.base.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*list.Op).Of(&e.base.lists) })
+	if err := e.base.lists.Free(); err != nil {
+		log.Warnf(log.EPCtrl, "endpoint %s: free batches of elements: %v", e.base.name, err)
 	}
 }

@@ -85,9 +85,9 @@ const (
 
 func newOrderedProgram(t *testing.T, x, y *side, seed uint64) *orderedProgram {
 	o := &orderedProgram{Rand: rand.New(rand.NewPCG(seed, 9)), t: t, x: x, y: y, seed: seed}
-	x.ep.msgOrder = info.MsgOrder // nothing is under way
+	x.ep.base.msgOrder = info.MsgOrder // nothing is under way
 	if seed%2 != 0 {
-		x.ep.msgOrder &^= uint64(ordering.AfterSend) // copies may overtake sends
+		x.ep.base.msgOrder &^= uint64(ordering.AfterSend) // copies may overtake sends
 	}
 	o.memory, o.model = make([]byte, 2*orderedBytes), make([]byte, orderedBytes)
 	return o
@@ -239,7 +239,7 @@ func (o *orderedProgram) lookAtStamp() {
 	for _, v := range o.memory[orderedBytes:] {
 		newest = max(newest, v)
 	}
-	if n := o.sentAt[newest]; n != 0 && o.inbox[n-1][0] == 0 && o.x.ep.msgOrder&fi.OrderWAS != 0 {
+	if n := o.sentAt[newest]; n != 0 && o.inbox[n-1][0] == 0 && o.x.ep.base.msgOrder&fi.OrderWAS != 0 {
 		o.t.Fatalf("seed %d: stamp %d came before message %d", o.seed, newest, n-1)
 	}
 }

@@ -67,10 +67,10 @@ type answersHost struct{ leasedHost }
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
 func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
-	if n := h.e.ep.links.Number(dest); n != 0 && h.e.ep.links.At(n-1).GoesTo(ring) {
+	if n := h.e.ep.base.links.Number(dest); n != 0 && h.e.ep.base.links.At(n-1).GoesTo(ring) {
 		return n - 1, true
 	}
-	for l := range h.e.ep.links.All() {
+	for l := range h.e.ep.base.links.All() {
 		if l.GoesTo(ring) {
 			return l.Index, true
 		}
@@ -80,12 +80,12 @@ func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
 
 // Leads reports whether a link leads to the peer with a ring.
 func (h answersHost) Leads(link uint32, ring uintptr) bool {
-	return h.e.ep.links.At(link).LeadsTo(ring)
+	return h.e.ep.base.links.At(link).LeadsTo(ring)
 }
 
 // Complete completes and counts an operation.
 func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
-	counter := h.e.ep.reportAccess(context, flags, completes, status)
+	counter := h.e.ep.base.reportAccess(context, flags, completes, status)
 	switch {
 	case counter == nil:
 	case status != fi.Success:
@@ -97,8 +97,8 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 
 // PeerLost says that a peer may have gone while an operation was posted to it.
 func (e *Endpoint) PeerLost() {
-	e.pendings.SeekLost()
-	e.sends.SeekLost()
-	e.rx.callGo()
-	e.rx.ring()
+	e.base.pendings.SeekLost()
+	e.base.sends.SeekLost()
+	e.base.rx.notifyPoll()
+	e.base.rx.ring()
 }

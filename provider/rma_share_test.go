@@ -44,7 +44,7 @@ func (s *side) polling() (stop func()) {
 
 // rounds returns what x knows of its rounds with its only target.
 func (s *side) rounds() *rma.Rounds {
-	for l := range s.ep.links.All() {
+	for l := range s.ep.base.links.All() {
 		if p := l.Path(); p != nil {
 			return p.Rounds()
 		}
@@ -131,7 +131,7 @@ func TestShareAgainstModel(t *testing.T) {
 			t.Fatal("the target has never helped")
 		}
 	}
-	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
+	if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -207,10 +207,10 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *rma.Rounds, memory, loc
 		}
 		t.Error("no round")
 	}()
-	for n := 0; x.ep.rmas.Waiting() == 0; n++ {
+	for n := 0; x.ep.base.rmas.Waiting() == 0; n++ {
 		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Context: 9, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
-		if x.ep.rmas.Waiting() == 0 { // too fast for the helper
+		if x.ep.base.rmas.Waiting() == 0 { // too fast for the helper
 			x.completions(1)
 			y.ep.Progress()
 		}
@@ -254,7 +254,7 @@ func TestShareLost(t *testing.T) {
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || bad.Context != 9 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
-	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
+	if f := x.ep.base.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -356,7 +356,7 @@ func TestShareHostileWords(t *testing.T) {
 	}
 	ended.Store(true)
 	<-done
-	for _, needs := range x.ep.rmas.Needs() { // else closing waits for what never comes
+	for _, needs := range x.ep.base.rmas.Needs() { // else closing waits for what never comes
 		atomic.StoreUint64(&r.Words()[1], uint64(needs))
 	}
 }

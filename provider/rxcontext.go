@@ -108,7 +108,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	r.base.leased, r.base.minMulti, r.base.urgent = lease.Guard(word, r), &r.matching.MinMulti, &r.matching.Urgent
 	r.matching.MinMulti.Store(defaultMinMultiRecv)
 	r.base.deferred.Notify = func() {
-		r.base.callGo()
+		r.base.notifyPoll()
 		r.base.ring()
 	}
 	head, first := r.base.table.Ring()
@@ -221,7 +221,7 @@ func (r *leasedRx) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.transports.onNetwork() {
+		if e.ep.base.transports.onNetwork() {
 			return true
 		}
 	}
@@ -232,7 +232,7 @@ func (r *leasedRx) busy() bool {
 // answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.ep.transports.watched() {
+		if e.ep.base.transports.watched() {
 			return true
 		}
 	}
@@ -245,15 +245,15 @@ func (r *receiving) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.protocols.requested() || e.ep.transports.onNetwork() {
+		if e.ep.protocols.requested() || e.ep.base.transports.onNetwork() {
 			return true
 		}
 	}
 	return false
 }
 
-// callGo has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
-func (r *rxContext) callGo() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
+// notifyPoll has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
+func (r *rxContext) notifyPoll() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
 
 // publish sets hot.Rx.Attention, by which polls enter Go, or poll transports, without an arrival on a ring.
 func (r *leasedRx) publish() {
@@ -266,7 +266,7 @@ func (r *leasedRx) publish() {
 	}
 	if atomic.LoadUint32(&r.base.hot.Attention) != attention {
 		atomic.StoreUint32(&r.base.hot.Attention, attention)
-		// callGo or network.notify may have come between: what they are called for, calledFor and transportPolled find
+		// notifyPoll or network.notify may have come between: calledFor and transportPolled find what they are for
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo
@@ -412,7 +412,7 @@ func (r *receiving) setWindow(open bool) {
 		r.matching.BytesOver, r.matching.MemoryOver = false, false
 	}
 	for _, e := range r.eps {
-		e.ep.links.Transports().SetEagerWindow(open)
+		e.ep.base.links.Transports().SetEagerWindow(open)
 	}
 }
 

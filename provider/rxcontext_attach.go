@@ -6,10 +6,10 @@ import (
 )
 
 // Rx is the endpoint's receive context, nil before Enable.
-func (e *Endpoint) Rx() *RxContext { return e.rx }
+func (e *Endpoint) Rx() *RxContext { return e.base.rx }
 
 // SharesRx reports whether the endpoint's receive context is a shared one.
-func (e *Endpoint) SharesRx() bool { return e.bound.srx != nil }
+func (e *Endpoint) SharesRx() bool { return e.base.bound.srx != nil }
 
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
@@ -17,21 +17,21 @@ func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
-	e.ep.number = r.nextNumber
-	e.ep.hot.Number = e.ep.number
+	e.ep.base.number = r.nextNumber
+	e.ep.base.hot.Number = e.ep.base.number
 	r.eps = append(r.eps, e)
-	e.rendezvous.Attach(&r.rendezvous, e.ep.number)
-	if r.base.owner != nil && e.ep.bound.av.Shared() {
+	e.rendezvous.Attach(&r.rendezvous, e.ep.base.number)
+	if r.base.owner != nil && e.ep.base.bound.av.Shared() {
 		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
 	r.base.sleepers.add(&e.ep)
 	r.matching.Endpoints = len(r.eps)
-	r.base.stats.Store(r.eps[0].ep.stats)
+	r.base.stats.Store(r.eps[0].ep.base.stats)
 	if r.av == nil {
-		r.name(e.ep.bound.av)
+		r.name(e.ep.base.bound.av)
 	}
 	if r.matching.Closed {
-		e.ep.links.Transports().SetEagerWindow(false)
+		e.ep.base.links.Transports().SetEagerWindow(false)
 	}
 }
 
@@ -41,16 +41,16 @@ const flushTime = time.Second
 
 // disable takes an enabled endpoint out of service.
 func (e *Endpoint) disable() {
-	e.setFast(false)
+	e.base.setFast(false)
 	enabled.Remove(e)
 	e.stopBackground()
-	e.domain.drives.Part(e)
-	e.detachQueues()
-	r := e.rx.acquire()
+	e.base.domain.drives.Part(e)
+	e.base.detachQueues()
+	r := e.base.rx.acquire()
 	l := e.leased.Of(r)
 	r.flushOut(l)
 	r.detach(l)
-	e.table.Hide()
+	e.base.table.Hide()
 	r.give()
 	e.endLists() // again: the last elements of a device may have entered some
 	e.release()
@@ -65,7 +65,7 @@ func (r *receiving) flushOut(e *leasedEP) {
 		}
 		r.out.Flush()
 		e.target.Reply()
-		for _, p := range e.ep.links.Transports() {
+		for _, p := range e.ep.base.links.Transports() {
 			if p.Network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}
@@ -107,13 +107,13 @@ func (r *leasedRx) detach(e *leasedEP) {
 	r.matching.Endpoints = len(r.eps)
 	r.base.stats.Store(nil)
 	if len(r.eps) != 0 {
-		r.base.stats.Store(r.eps[0].ep.stats)
+		r.base.stats.Store(r.eps[0].ep.base.stats)
 	}
 	r.ids.Leave(func(o origin) bool { return o.ep == &e.ep })
-	if r.av == e.ep.bound.av {
+	if r.av == e.ep.base.bound.av {
 		r.name(nil)
 		for _, other := range r.eps {
-			r.name(other.ep.bound.av)
+			r.name(other.ep.base.bound.av)
 			break
 		}
 	}
@@ -125,7 +125,7 @@ func (r *receiving) dropUnexpected(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
 		eng := r.matching.Engine(tagged)
 		for m := range eng.Messages() {
-			if keptEndpoint(m) == e.number {
+			if keptEndpoint(m) == e.base.number {
 				eng.RemoveMessage(m)
 				r.releaseUnexpected(eng, m)
 			}

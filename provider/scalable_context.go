@@ -96,11 +96,11 @@ func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*E
 		return nil, refuse(log.EPCtrl, fi.EBUSY, what+"it is open", index)
 	}
 	e := newEndpoint(s.domain, full)
-	e.scalable, e.context = s, uint8(first+index)
+	e.base.scalable, e.base.context = s, uint8(first+index)
 	if err := s.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	if e.allocateHot() != nil {
+	if e.base.allocateHot() != nil {
 		s.refs.Release()
 		return nil, fi.ENOMEM
 	}
@@ -113,7 +113,7 @@ func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*E
 func (s *Scalable) share(e *Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.socket, e.name, e.bound.av = s.socket, s.name, s.av
+	e.socket, e.base.name, e.base.bound.av = s.socket, s.name, s.av
 	if s.av == nil {
 		return // it is not enabled
 	}
@@ -126,10 +126,10 @@ func (s *Scalable) share(e *Endpoint) {
 // closed takes a context back.
 func (s *Scalable) closed(e *Endpoint) {
 	s.mu.Lock()
-	if e.context >= peers.FirstTx {
-		s.tx[e.context-peers.FirstTx] = false
+	if e.base.context >= peers.FirstTx {
+		s.tx[e.base.context-peers.FirstTx] = false
 	} else {
-		s.rx[e.context] = false
+		s.rx[e.base.context] = false
 	}
 	s.mu.Unlock()
 	s.refs.Release()

@@ -216,7 +216,7 @@ func TestScalableRemove(t *testing.T) {
 	at := s.tx[0].insert(s.sep.name)
 	filled := func() (n int) {
 		for i := range uint32(s.av.Lines() >> 10) {
-			if line := s.tx[0].ep.links.LineAt(uint64(i)); line != nil && line.Slots != 0 {
+			if line := s.tx[0].ep.base.links.LineAt(uint64(i)); line != nil && line.Slots != 0 {
 				n++
 			}
 		}
@@ -228,8 +228,8 @@ func TestScalableRemove(t *testing.T) {
 	if n := filled(); n != 2 {
 		t.Errorf("%d lines are filled, want 2", n)
 	}
-	if s.tx[0].ep.hot.Flags>>hot.EPCtxShift != testCtxBits {
-		t.Errorf("flags %#x", s.tx[0].ep.hot.Flags)
+	if s.tx[0].ep.base.hot.Flags>>hot.EPCtxShift != testCtxBits {
+		t.Errorf("flags %#x", s.tx[0].ep.base.hot.Flags)
 	}
 	if err := s.av.Remove([]fi.Addr{at}, 0); err != nil {
 		t.Fatal(err)

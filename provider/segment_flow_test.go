@@ -294,8 +294,8 @@ func TestSegmentsInject(t *testing.T) {
 	x, y := sides[0], sides[1]
 	remote, local := make([]byte, 8192), make([]byte, 8192)
 	y.region(remote, 7, fi.RemoteWrite)
-	n := int(x.ep.hot.InjectMax)
-	x.ep.domain.cfg.MinSegment = n - 1
+	n := int(x.ep.base.hot.InjectMax)
+	x.ep.base.domain.cfg.MinSegment = n - 1
 	for i := range local {
 		local[i] = 9
 	}
@@ -340,14 +340,14 @@ func TestSegmentsByDevice(t *testing.T) {
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 64)
-	memory := y.ep.links.Transports()[1].Memory()
+	memory := y.ep.base.links.Transports()[1].Memory()
 	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
 		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	good, err := x.ep.links.Transports()[1].Memory().UnpackKey(m.PackKey(nil))
+	good, err := x.ep.base.links.Transports()[1].Memory().UnpackKey(m.PackKey(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	for end := time.Now().Add(time.Minute); !e.rx.rendezvous.Waiting() && time.Now().Before(end); {
 		y.ep.Progress()
 	}
-	y.ep.rx.acquire()
+	y.ep.base.rx.acquire()
 	for _, op := range e.rx.rendezvous.Operations() {
 		e.rendezvous.SourceLost(op.Src)
 	}

@@ -73,13 +73,13 @@ func lateByDevice(t *testing.T, read bool, late time.Duration) (x, y *side, s *s
 	sides := overUDP(t, 2, flowsEverywhere)
 	x, y = sides[0], sides[1]
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
-	m, err := y.ep.links.Transports()[1].Memory().Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
-		Access: hw.RemoteRead | hw.RemoteWrite})
+	m, err := y.ep.base.links.Transports()[1].Memory().Register(hw.Region{
+		Addr: unsafe.Pointer(&remote[0]), Len: len(remote), Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	key, err := x.ep.links.Transports()[1].Memory().UnpackKey(m.PackKey(nil))
+	key, err := x.ep.base.links.Transports()[1].Memory().UnpackKey(m.PackKey(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 	if s, ok := e.senders.Known(src); ok {
 		return s
 	}
-	p, own := e.ep.links.Transports().Of(src)
+	p, own := e.ep.base.links.Transports().Of(src)
 	a, err := peers.ParseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
@@ -38,24 +38,24 @@ func (r *receiving) addressOf(s sender) peers.Address {
 // fillSource writes a sender into its line of the table by which the data plane delivers (hot.Source), unless it is
 // there.
 func (e *leasedEP) fillSource(src hw.Source) {
-	if int(src) >= e.ep.sourceLines.Len() || src > links.SourceMask || e.ep.sourceAddrs.Has(uint32(src)) {
+	if int(src) >= e.ep.base.sourceLines.Len() || src > links.SourceMask || e.ep.base.sourceAddrs.Has(uint32(src)) {
 		return
 	}
 	s := e.senderOf(src)
-	if e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
+	if e.ep.base.bound.av.Shared() || e.ep.base.bound.av.Renames() {
 		return
 	}
-	line, seen := e.ep.sourceLines.At(uint32(src)), e.ep.directoryNow()
-	if addr := e.addrOf(s.ID); reports(&e.ep, addr) && e.ep.transports.iface.FillSource(src, line) {
+	line, seen := e.ep.base.sourceLines.At(uint32(src)), e.ep.base.directoryNow()
+	if addr := e.addrOf(s.ID); reports(&e.ep, addr) && e.ep.base.transports.iface.FillSource(src, line) {
 		line.Context, line.ID = uint32(s.Number), s.ID
-		e.ep.sourceAddrs.Fill(uint32(src), addr, seen, e.ep.directoryNow)
+		e.ep.base.sourceAddrs.Fill(uint32(src), addr, seen, e.ep.base.directoryNow)
 	}
 }
 
 // reports reports whether the data plane takes messages from a sender with an address, fi.AddrNotAvail of a stranger.
 // Where FI_SOURCE_ERR asks for a stranger's name the runtime does, and a connected endpoint has its peer's only.
 func reports(e *Endpoint, addr fi.Addr) bool {
-	return addr != fi.AddrNotAvail || !e.chosen.sourceErr && e.conn == nil
+	return addr != fi.AddrNotAvail || !e.base.chosen.sourceErr && e.base.conn == nil
 }
 
 // acquainting is h, followed by fillSource of the message's sender.
@@ -69,11 +69,11 @@ func (e *leasedEP) acquainting(h hw.Handler) hw.Handler {
 // fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
 // not come up is tried again with the next RTS or atomic operation of that sender.
 func (e *leasedEP) fillBack(src hw.Source) {
-	if e.rx.recheck || int(src) >= e.ep.sourceLines.Len() {
+	if e.rx.recheck || int(src) >= e.ep.base.sourceLines.Len() {
 		return
 	}
 	e.fillSource(src)
-	source := e.ep.sourceLines.At(uint32(src))
+	source := e.ep.base.sourceLines.At(uint32(src))
 	known := atomic.LoadUint64(&source.Addr)
 	if known == hot.SenderUnknown {
 		return
@@ -81,20 +81,20 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	if source.Context != 0 || known == hot.SenderStranger { // it has a line of its own
 		if !e.senders.HasLine(uint32(src), source) {
 			l := e.linkBack(sender{ID: source.ID, Number: uint8(source.Context)})
-			e.senders.FillLine(l, uint32(src), source, e.ep.sourceLines.Len())
+			e.senders.FillLine(l, uint32(src), source, e.ep.base.sourceLines.Len())
 		}
 		return
 	}
 	addr := fi.Addr(hot.AddrOfSender(known))
-	if line := e.ep.links.Line(addr); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
+	if line := e.ep.base.links.Line(addr); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
-	l, err := e.ep.linkOf(addr)
+	l, err := e.ep.base.linkOf(addr)
 	if err != nil {
 		return
 	}
-	if p, err := e.ep.links.Connect(l); err == nil {
-		e.ep.links.Publish(addr, l, p)
+	if p, err := e.ep.base.links.Connect(l); err == nil {
+		e.ep.base.links.Publish(addr, l, p)
 	}
 	l.Release()
 }
@@ -105,7 +105,7 @@ func (e *leasedEP) linkBack(s sender) *link { return e.senders.Back(s, e.rx.addr
 // ownsLink reports whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
 func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
-	l := e.ep.links.At(link)
+	l := e.ep.base.links.At(link)
 	if l == nil {
 		return false // a forged request
 	}
@@ -136,14 +136,14 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	if ev.Endpoint == nil {
 		return
 	}
-	e.ep.rmas.Forget(ev.Endpoint)
-	for l := range e.ep.links.All() {
+	e.ep.base.rmas.Forget(ev.Endpoint)
+	for l := range e.ep.base.links.All() {
 		if p := l.Path(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
 			e.silentLost(l.To, p.Peer)
 			l.Leave(p)
-			if e.ep.conn != nil {
-				e.ep.conn.PeerGone()
+			if e.ep.base.conn != nil {
+				e.ep.base.conn.PeerGone()
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (e *leasedEP) silentLost(addresses ...peers.Address) {
 // linkLost ends with status what waits for a peer that is gone.
 func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	log.Infof(log.EPCtrl, "peer %s is gone", l.To)
-	e.ep.links.Forget(l)
+	e.ep.base.links.Forget(l)
 	for _, p := range e.ep.protocols {
 		p.PeerLost(l.Index, status)
 	}
@@ -176,7 +176,7 @@ func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			switch {
-			case keptEndpoint(m) != e.ep.number || keptSource(m) != src:
+			case keptEndpoint(m) != e.ep.base.number || keptSource(m) != src:
 			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
 				r.releaseUnexpected(eng, m)

@@ -44,7 +44,7 @@ func (e *peering) size(name fi.Opt) uint64 {
 
 // setSize restricts the operations of a kind. C knows one limit for all kinds, so from
 // then on Go posts, and checks.
-func (e *Endpoint) setSize(name fi.Opt, value uint64) error {
+func (e *peering) setSize(name fi.Opt, value uint64) error {
 	own := e.ownSize(name)
 	if value == 0 || value > own {
 		return refuse(log.EPCtrl, fi.EINVAL, "endpoint option %d: %d bytes, 1 to %d are possible", name, value, own)

@@ -30,7 +30,7 @@ func (s *sleepers) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.eps {
-		for _, q := range e.bound.queues() {
+		for _, q := range e.base.bound.queues() {
 			q.Waiter().Wake()
 		}
 	}

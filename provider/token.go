@@ -79,9 +79,9 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 		return nil, err
 	}
 	own := tokens.Own{
-		Name: name, Incarnation: owner.incarnation, Agent: attr.Agent,
+		Name: name, Incarnation: owner.base.incarnation, Agent: attr.Agent,
 		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights, Memory: &m.region.Memory,
-		Process: owner.process.Body(owner.chosen.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
+		Process: owner.process.Body(owner.base.chosen.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
 	}
 	return own.Make(m.region.Auth.Bytes())
 }
@@ -91,7 +91,7 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
 		fits := func(d driven) bool {
 			e, ok := d.(*Endpoint)
-			return ok && e.auth == m.region.Auth && e.conn == nil && !e.chosen.lossy
+			return ok && e.base.auth == m.region.Auth && e.base.conn == nil && !e.base.chosen.lossy
 		}
 		if d, ok := m.domain.drives.Find(fits); ok {
 			return d.(*Endpoint), nil
@@ -100,13 +100,13 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 			"no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)
 	}
 	switch {
-	case asked.domain != m.domain:
+	case asked.base.domain != m.domain:
 		return nil, fmt.Errorf("the endpoint is another domain's: %w", fi.EDOMAIN)
-	case asked.conn != nil || asked.chosen.lossy:
+	case asked.base.conn != nil || asked.base.chosen.lossy:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM: %w", fi.ENOSYS)
-	case asked.auth != m.region.Auth:
+	case asked.base.auth != m.region.Auth:
 		return nil, fmt.Errorf("the endpoint has another authorisation key: %w", fi.EINVAL)
-	case asked.state.Load() != stateEnabled:
+	case asked.base.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
 	}
 	return asked, nil
@@ -119,11 +119,11 @@ func (e *Endpoint) tokenName() (names.Name, error) {
 	if err != nil {
 		return names.Name{}, err
 	}
-	n, err := names.Decode(e.format, raw)
+	n, err := names.Decode(e.base.format, raw)
 	if err != nil {
 		return n, err
 	}
-	return tokens.Reachable(n, e.domain.local.Locals, e.domain.DomainName())
+	return tokens.Reachable(n, e.base.domain.local.Locals, e.base.domain.DomainName())
 }
 
 // tokenKey is the key that tokens of the region have.
@@ -141,11 +141,11 @@ func (m *MR) tokenKey() (uint64, error) {
 // rails are the keys of the owner's devices that a token of the region has: those that no other region gets. The region
 // is registered with the devices.
 func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
-	if owner.bound.counted() || m.region.OnDevice() && !owner.chosen.peerToPeer() || !m.region.Gate.Enter() {
+	if owner.base.bound.counted() || m.region.OnDevice() && !owner.base.chosen.peerToPeer() || !m.region.Gate.Enter() {
 		return nil
 	}
 	defer m.region.Gate.Leave()
-	for _, d := range owner.transports.devicesOf {
+	for _, d := range owner.base.transports.devicesOf {
 		if key, lasts := m.region.Export(&m.domain.published, d.Memory, nil); lasts {
 			list = append(list, token.RDMA{Address: d.DeviceAddress(), Key: key})
 		}

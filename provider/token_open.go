@@ -30,38 +30,38 @@ func (e *Endpoint) OpenToken(t Token) (*Remote, error) {
 
 func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	switch {
-	case e.state.Load() != stateEnabled:
+	case e.base.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
-	case e.conn != nil || e.chosen.lossy || e.info.Caps&fi.RMA == 0:
+	case e.base.conn != nil || e.base.chosen.lossy || e.base.info.Caps&fi.RMA == 0:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM with FI_RMA: %w", fi.ENOSYS)
-	case e.domain.Keyed():
+	case e.base.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
 	}
-	return e.opened.Open(t, e.auth.Bytes())
+	return e.base.opened.Open(t, e.base.auth.Bytes())
 }
 
 // commonEP is what remote regions and lists need of an endpoint in common.
 type commonEP struct{ e *Endpoint }
 
-func (c commonEP) Acquire() error { return c.e.refs.Acquire() }
-func (c commonEP) Release()       { c.e.refs.Release() }
-func (c commonEP) Ordered() bool  { return c.e.orderedRMA() }
+func (c commonEP) Acquire() error { return c.e.base.refs.Acquire() }
+func (c commonEP) Release()       { c.e.base.refs.Release() }
+func (c commonEP) Ordered() bool  { return c.e.base.orderedRMA() }
 
 // tokenEP is an endpoint as its remote regions have it.
 type tokenEP struct{ commonEP }
 
-func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
-func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.bound.av.Know(n) }
-func (t tokenEP) Devices() []tokens.Device           { return t.e.transports.devicesOf }
-func (t tokenEP) Apart() bool                        { return t.e.chosen.apart }
+func (t tokenEP) Config() *config.Config             { return t.e.base.domain.cfg }
+func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.base.bound.av.Know(n) }
+func (t tokenEP) Devices() []tokens.Device           { return t.e.base.transports.devicesOf }
+func (t tokenEP) Apart() bool                        { return t.e.base.chosen.apart }
 func (t tokenEP) Attaches() bool {
-	return t.e.transports.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps
+	return t.e.base.transports.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps
 }
-func (t tokenEP) Maps() bool { return t.e.chosen.peerToPeer() }
+func (t tokenEP) Maps() bool { return t.e.base.chosen.peerToPeer() }
 
 // Path is how a peer is reached now.
 func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
-	p := t.e.links.Now(addr)
+	p := t.e.base.links.Now(addr)
 	if p == nil {
 		return tokens.Path{}, false
 	}

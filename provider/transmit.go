@@ -44,10 +44,10 @@ func (s *SendArgs) message() messages.Send {
 // posted when a counter reaches a value.
 func (e *Endpoint) Send(s *SendArgs) error {
 	if s.Flags&fi.Trigger != 0 {
-		return e.domain.triggeredSend(e, s)
+		return e.base.domain.triggeredSend(e, s)
 	}
-	err := e.send(s)
-	e.domain.work.PostReady()
+	err := e.base.send(s)
+	e.base.domain.work.PostReady()
 	return err
 }
 
@@ -89,11 +89,11 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 
 // initMessages prepares the endpoint's sender of messages.
 func (e *leasedEP) initMessages() {
-	e.ep.sends.Init(messagesHost{&e.ep.initiator}, messages.Parts{
-		Config: e.ep.domain.cfg, Links: &e.ep.links, Pendings: &e.ep.pendings, Accesses: &e.ep.accesses,
-		Counts: &e.ep.counts,
+	b := &e.ep.base
+	b.sends.Init(messagesHost{b}, messages.Parts{
+		Config: b.domain.cfg, Links: &b.links, Pendings: &b.pendings, Accesses: &b.accesses, Counts: &b.counts,
 	})
-	e.sent.Init(&e.ep.sends, messagesLeasedHost{leasedHost{e}})
+	e.sent.Init(&b.sends, messagesLeasedHost{leasedHost{e}})
 }
 
 // messagesHost is an endpoint as its messages have it.
@@ -137,7 +137,7 @@ func (h messagesHost) Share(addr, n uint64) (token, offset uint64, ok bool) {
 type messagesLeasedHost struct{ leasedHost }
 
 // Act does what the data plane has left to do after completions.
-func (h messagesLeasedHost) Act(todo uint32) { h.e.ep.bound.act(todo) }
+func (h messagesLeasedHost) Act(todo uint32) { h.e.ep.base.bound.act(todo) }
 
 // RequestEnded has the rendezvous forget a request.
 func (h messagesLeasedHost) RequestEnded(id uint64) { h.e.rendezvous.Ended(id) }

@@ -58,27 +58,27 @@ func (e *drivenTransport) closeDriven() {
 // fillTransportSource gives a sender at the driven transport to C, as fillSource.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & links.SourceMask)
-	if int(own) >= e.ep.driven.transportSources.Len() || e.ep.driven.sourceAddrs.Has(own) ||
-		e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
+	if int(own) >= e.ep.base.driven.transportSources.Len() || e.ep.base.driven.sourceAddrs.Has(own) ||
+		e.ep.base.bound.av.Shared() || e.ep.base.bound.av.Renames() {
 		return
 	}
 	s, ok := e.senders.Known(src)
 	if !ok {
 		return
 	}
-	seen := e.ep.directoryNow()
+	seen := e.ep.base.directoryNow()
 	if addr := e.addrOf(s.ID); reports(&e.ep, addr) {
-		line := e.ep.driven.transportSources.At(own)
+		line := e.ep.base.driven.transportSources.At(own)
 		line.ID, line.Context, line.Source = s.ID, uint32(s.Number), uint32(src)
-		e.ep.driven.sourceAddrs.Fill(own, addr, seen, e.ep.directoryNow)
+		e.ep.base.driven.sourceAddrs.Fill(own, addr, seen, e.ep.base.directoryNow)
 	}
 }
 
 // loseTransportSource takes a sender that is gone from C.
 func (e *leasedEP) loseTransportSource(src hw.Source) {
-	p, own := e.ep.links.Transports().Of(src)
-	if p != nil && p == e.ep.links.Driven() && int(own) < e.ep.driven.transportSources.Len() {
-		atomic.StoreUint64(&e.ep.driven.transportSources.At(uint32(own)).Addr, 0)
+	p, own := e.ep.base.links.Transports().Of(src)
+	if p != nil && p == e.ep.base.links.Driven() && int(own) < e.ep.base.driven.transportSources.Len() {
+		atomic.StoreUint64(&e.ep.base.driven.transportSources.At(uint32(own)).Addr, 0)
 	}
 }
 
@@ -95,7 +95,7 @@ func (e *peering) transportPolled() bool {
 // transportPolled says the same of any of the context's endpoints.
 func (r *receiving) transportPolled() bool {
 	for _, e := range r.eps {
-		if e.ep.transportPolled() {
+		if e.ep.base.transportPolled() {
 			return true
 		}
 	}

@@ -37,17 +37,17 @@ func (*drivenIface) Memory() hw.MemoryDomain        { return nil }
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
 	l := &leasedEP{rx: r.leased.Alone()}
-	l.ep.rx, l.ep.hot, l.ep.domain = r, &hot.EP{}, d
+	l.ep.base.rx, l.ep.base.hot, l.ep.base.domain = r, &hot.EP{}, d
 	l.initRMA()
 	e := &l.ep
 	e.leased = lease.PartOf(&r.leased, l)
 	p := &transport{Iface: i}
-	p.Network = watch.New(i, networkOwner{&e.peering}, now)
-	p.Network.Drive(i, &e.hot.TransportActive)
-	if err := e.links.Drive(p); err != nil {
+	p.Network = watch.New(i, networkOwner{&e.base.peering}, now)
+	p.Network.Drive(i, &e.base.hot.TransportActive)
+	if err := e.base.links.Drive(p); err != nil {
 		panic(err)
 	}
-	e.transports.networks = []*watch.Transport{p.Network}
+	e.base.transports.networks = []*watch.Transport{p.Network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
@@ -74,7 +74,7 @@ func TestSharedTransports(t *testing.T) {
 		for n, e := range eps {
 			before := ifaces[n].polls
 			leasedOf(e).networkArrivals(1)
-			if got := atomic.LoadUint32(&e.hot.TransportActive); got != active[n] ||
+			if got := atomic.LoadUint32(&e.base.hot.TransportActive); got != active[n] ||
 				(ifaces[n].polls > before) != (got != 0) {
 				t.Errorf("%s: transport %d is active: %d, read: %v", what, n, got, ifaces[n].polls > before)
 			}
@@ -88,9 +88,9 @@ func TestSharedTransports(t *testing.T) {
 		}
 	}
 	poll("at first", 0, 0)
-	eps[1].links.Driven().Network.Notify()
+	eps[1].base.links.Driven().Network.Notify()
 	poll("a post to the second", 0, 1)
-	eps[0].links.Driven().Network.Notify()
+	eps[0].base.links.Driven().Network.Notify()
 	poll("a post to the first", 1, 1)
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
@@ -129,7 +129,7 @@ func TestSilentTransport(t *testing.T) {
 			t.Errorf("%s: %d polls, attention %#x", c.what, i.polls, got)
 		}
 	}
-	if atomic.LoadUint32(&e.hot.TransportActive) != 1 {
+	if atomic.LoadUint32(&e.base.hot.TransportActive) != 1 {
 		t.Error("the transport is passed by though there is traffic")
 	}
 }
@@ -156,18 +156,18 @@ func TestPolled(t *testing.T) {
 		want   bool
 	}{
 		"polled queues":     {func(*Endpoint) {}, true},
-		"transmit queue":    {func(e *Endpoint) { e.bound.txCQ = slept }, false},
-		"receive queue":     {func(e *Endpoint) { e.bound.rxCQ = slept }, false},
-		"connected":         {func(e *Endpoint) { e.conn = &connection{} }, false},
-		"shared receives":   {func(e *Endpoint) { e.bound.srx = &SharedRx{} }, false},
-		"datagrams":         {func(e *Endpoint) { e.chosen.lossy = true }, false},
-		"deferred work":     {func(e *Endpoint) { e.info.Caps |= fi.Trigger }, false},
-		"counters of reads": {func(e *Endpoint) { e.info.Caps |= fi.RMAEvent }, false},
+		"transmit queue":    {func(e *Endpoint) { e.base.bound.txCQ = slept }, false},
+		"receive queue":     {func(e *Endpoint) { e.base.bound.rxCQ = slept }, false},
+		"connected":         {func(e *Endpoint) { e.base.conn = &connection{} }, false},
+		"shared receives":   {func(e *Endpoint) { e.base.bound.srx = &SharedRx{} }, false},
+		"datagrams":         {func(e *Endpoint) { e.base.chosen.lossy = true }, false},
+		"deferred work":     {func(e *Endpoint) { e.base.info.Caps |= fi.Trigger }, false},
+		"counters of reads": {func(e *Endpoint) { e.base.info.Caps |= fi.RMAEvent }, false},
 	} {
 		info := *b.info
 		info.Caps = caps
 		e := new(Endpoint)
-		e.domain, e.info, e.bound.txCQ, e.bound.rxCQ = b.domain, &info, polled, polled
+		e.base.domain, e.base.info, e.base.bound.txCQ, e.base.bound.rxCQ = b.domain, &info, polled, polled
 		c.change(e)
 		if got := e.polled(); got != c.want {
 			t.Errorf("%s: %v", name, got)

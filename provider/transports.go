@@ -33,7 +33,7 @@ type transportSet struct {
 
 // addTransport makes a transport of an open interface.
 func (e *leasedEP) addTransport(i hw.Iface) *transport {
-	p := e.ep.links.Add(i, rkey.Device{Domain: i.Memory(), Cache: e.ep.domain.device.Cache(i.Memory())})
+	p := e.ep.base.links.Add(i, rkey.Device{Domain: i.Memory(), Cache: e.ep.base.domain.device.Cache(i.Memory())})
 	e.setHandlers(p)
 	return p
 }
@@ -45,7 +45,7 @@ func (e *leasedEP) handler(p *transport, h hw.Handler) hw.Handler {
 	}
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(p.Source(src), header, head, payload)
-		if p == e.ep.links.Driven() {
+		if p == e.ep.base.links.Driven() {
 			e.fillTransportSource(p.Source(src))
 		}
 	}
@@ -61,8 +61,8 @@ func peerEvents(p *transport, f func(hw.PeerEvent)) func(hw.PeerEvent) {
 
 // arrivals takes in what has arrived at all transports, and returns how many messages that were.
 func (e *leasedEP) arrivals(limit int) (n int) {
-	if !e.ep.mute() {
-		n = e.ep.transports.iface.Progress(limit)
+	if !e.ep.base.mute() {
+		n = e.ep.base.transports.iface.Progress(limit)
 		e.countBatch(n)
 	}
 	return n + e.networkArrivals(limit)
@@ -70,10 +70,10 @@ func (e *leasedEP) arrivals(limit int) (n int) {
 
 // networkArrivals is arrivals at the transports to other hosts.
 func (e *leasedEP) networkArrivals(limit int) (n int) {
-	if e.ep.mute() {
+	if e.ep.base.mute() {
 		return 0
 	}
-	for _, p := range e.ep.transports.networks {
+	for _, p := range e.ep.base.transports.networks {
 		got := p.Poll(limit, e.waitsForNetwork)
 		e.countBatch(got)
 		n += got
@@ -122,25 +122,25 @@ func (e *peering) closeTransports() {
 
 // openNetworks opens the transports to other hosts.
 func (e *leasedEP) openNetworks() error {
-	caps := e.ep.info.Caps
-	if e.ep.scalable != nil {
-		caps = e.ep.scalable.info.Caps // no context has it
+	caps := e.ep.base.info.Caps
+	if e.ep.base.scalable != nil {
+		caps = e.ep.base.scalable.info.Caps // no context has it
 	}
-	if caps&fi.RemoteComm == 0 && !e.ep.chosen.apart {
+	if caps&fi.RemoteComm == 0 && !e.ep.base.chosen.apart {
 		return nil
 	}
 	networks, err := transportsOf(&e.ep).OpenNetworks()
 	if err != nil {
 		return err
 	}
-	e.ep.transports.names, e.ep.transports.unbelled = networks.Names, networks.Unbelled
+	e.ep.base.transports.names, e.ep.base.transports.unbelled = networks.Names, networks.Unbelled
 	list := networks.Ifaces
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addTransport(i)
-		e.ep.transports.addDevice(p)
-		p.Network = watch.New(p.Iface, networkOwner{&e.ep.peering}, nil)
-		e.ep.transports.networks = append(e.ep.transports.networks, p.Network)
+		e.ep.base.transports.addDevice(p)
+		p.Network = watch.New(p.Iface, networkOwner{&e.ep.base.peering}, nil)
+		e.ep.base.transports.networks = append(e.ep.base.transports.networks, p.Network)
 	}
 	return nil
 }
@@ -148,13 +148,14 @@ func (e *leasedEP) openNetworks() error {
 // transportsOf is an endpoint, which is about to be enabled, as its transports have it.
 func transportsOf(e *Endpoint) *backends.Endpoint {
 	t := &backends.Endpoint{
-		Config: e.domain.cfg, Device: e.domain.device, Name: e.name, Context: e.context, Socket: e.socket,
-		Auth: e.auth, Keys: e.keys, Stripes: e.stripeCount() + 1, Class: e.domain.dscp(e.info),
-		Apart: e.chosen.apart, Polled: e.polled(), Direct: plane.Load(),
-		Program: e.domain.fabric.program.Networks(),
+		Config: e.base.domain.cfg, Device: e.base.domain.device, Name: e.base.name, Context: e.base.context,
+		Socket: e.socket, Auth: e.base.auth, Keys: e.base.keys, Stripes: e.base.stripeCount() + 1,
+		Class: e.base.domain.dscp(e.base.info),
+		Apart: e.base.chosen.apart, Polled: e.polled(), Direct: plane.Load(),
+		Program: e.base.domain.fabric.program.Networks(),
 	}
-	if e.scalable != nil {
-		t.Mapper = e.scalable.mapper
+	if e.base.scalable != nil {
+		t.Mapper = e.base.scalable.mapper
 	}
 	return t
 }
@@ -164,9 +165,10 @@ func transportsOf(e *Endpoint) *backends.Endpoint {
 func openLocal(e *Endpoint) (backends.Local, error) {
 	t := transportsOf(e)
 	return t.OpenLocal(&backends.LocalOptions{
-		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
-		BounceCount: bounces(&e.attributes, t.Stripes), Incarnation: e.incarnation,
-		Exclusive: e.domain.exclusiveShared(), Published: e.published(), Collectives: e.copiesCollectives(),
+		Here:        func(a netip.Addr) bool { return e.base.domain.local.Has(names.New(a, 0)) },
+		BounceCount: bounces(&e.base.attributes, t.Stripes), Incarnation: e.base.incarnation,
+		Exclusive: e.base.domain.exclusiveShared(), Published: e.base.published(),
+		Collectives: e.base.copiesCollectives(),
 	})
 }
 
@@ -205,7 +207,7 @@ func (o networkOwner) Notify() {
 
 // waitsForNetwork reports whether large messages to or from other hosts, or a device's operations, are under way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.lists.Moving() || e.ep.sends.Exposes()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.base.lists.Moving() || e.ep.base.sends.Exposes()
 }
 
 // countBatch counts one entry into progress that found n arrivals.
@@ -213,11 +215,11 @@ func (e *leasedEP) countBatch(n int) {
 	if n == 0 {
 		return
 	}
-	e.ep.stats.Rx(stats.RxBatches, 1)
-	e.ep.stats.Rx(stats.RxArrivals, uint64(n))
+	e.ep.base.stats.Rx(stats.RxBatches, 1)
+	e.ep.base.stats.Rx(stats.RxArrivals, uint64(n))
 	if uint64(n) > e.batchPeak {
 		e.batchPeak = uint64(n)
-		e.ep.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
+		e.ep.base.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
 	}
 }
 

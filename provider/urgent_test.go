@@ -94,7 +94,7 @@ func TestUrgentAsleep(t *testing.T) {
 	for atomic.LoadUint32(&s.cq.Hot().Armed) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	r := s.ep.rx.acquire()
+	r := s.ep.base.rx.acquire()
 	began := time.Now()
 	if err := s.ep.Cancel(1); err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ func directed() *fi.Info { return &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Directe
 // reached is an alias of a, which the endpoint has no name of.
 func reached(t *testing.T, a *side, alias string) names.Name {
 	t.Helper()
-	n := nameOf(alias).WithPort(a.ep.name.Port)
-	if a.ep.name == n {
+	n := nameOf(alias).WithPort(a.ep.base.name.Port)
+	if a.ep.base.name == n {
 		t.Skipf("%v is the endpoint's name: this host has no other address", n)
 	}
 	return n
@@ -70,7 +70,7 @@ func TestWildcardName(t *testing.T) {
 			s.Close()
 		}
 	}
-	if err := b.domain.wildcardTaken(a.ep.info.Clone(), n.Port); fi.ErrnoOf(err) != fi.EADDRINUSE {
+	if err := b.domain.wildcardTaken(a.ep.base.info.Clone(), n.Port); fi.ErrnoOf(err) != fi.EADDRINUSE {
 		t.Errorf("a second endpoint: %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestWildcardDualStack(t *testing.T) {
 		t.Skip("this system's IPv6 sockets have no IPv4")
 	}
 	a.know(b)
-	b.addr[a] = b.insert(nameOf("127.0.0.1").WithPort(a.ep.name.Port))
+	b.addr[a] = b.insert(nameOf("127.0.0.1").WithPort(a.ep.base.name.Port))
 	swap(t, b, a, fi.DeliveryComplete, true)
 	swap(t, a, b, 0, true)
 }
@@ -134,7 +134,7 @@ func TestWildcardSource(t *testing.T) {
 	bench := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
 	a, b := bench.wildcardSide(t, names.AFInet), bench.side(t)
 	a.know(b)
-	port := a.ep.name.Port
+	port := a.ep.base.name.Port
 	message := func() fi.Addr {
 		t.Helper()
 		a.send(SendArgs{Dest: a.addr[b], Context: 1}, b)
@@ -164,8 +164,8 @@ func TestWildcardSource(t *testing.T) {
 	if got := message(); got != near {
 		t.Errorf("under an address of this host: %d, want %d", got, near)
 	}
-	own := b.insert(a.ep.name)
-	if got := message(); got != own && a.ep.name != nameOf("127.0.0.1").WithPort(port) {
+	own := b.insert(a.ep.base.name)
+	if got := message(); got != own && a.ep.base.name != nameOf("127.0.0.1").WithPort(port) {
 		t.Errorf("under its own name: %d, want %d", got, own)
 	}
 }
@@ -179,10 +179,10 @@ func TestWildcardOrder(t *testing.T) {
 		a, b := bench.wildcardSide(t, names.AFInet), bench.side(t)
 		a.know(b)
 		sources := []fi.Addr{
-			b.insert(nameOf("127.0.0.2").WithPort(a.ep.name.Port)), fi.AddrUnspec,
-			b.insert(nameOf("127.0.0.3").WithPort(a.ep.name.Port)), b.insert(a.ep.name),
+			b.insert(nameOf("127.0.0.2").WithPort(a.ep.base.name.Port)), fi.AddrUnspec,
+			b.insert(nameOf("127.0.0.3").WithPort(a.ep.base.name.Port)), b.insert(a.ep.base.name),
 		}
-		wrong := b.insert(nameOf("127.0.0.2").WithPort(a.ep.name.Port + 1))
+		wrong := b.insert(nameOf("127.0.0.2").WithPort(a.ep.base.name.Port + 1))
 		const n = 24
 		var in [n][8]byte
 		for i := range in {

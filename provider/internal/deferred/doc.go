@@ -10,7 +10,7 @@
 // ([Queue.PostReady]). There one thread at a time goes through the list. What finds no room is tried again with every
 // progress of its receive context, before later ones of the same [Sequence].
 //
-// A triggered operation is an ordinary one from then on. Deferred work is known until it completes ([Queue.Finish]),
+// A triggered operation is an ordinary one from then on. Deferred work is known until it completes ([Queue.End]),
 // because it is counted by its own counter.
 //
 // What holds:

@@ -229,7 +229,7 @@ func (p *workRun) queue() {
 				p.t.Errorf("operation %d fails with %v", w.id, err)
 			}
 			p.failed = append(p.failed, w.id)
-			p.q.Finish(o.Completes(), true, 0)
+			p.q.End(o.Completes(), true, 0)
 		}
 	} else {
 		p.q.Changes(o, p.counters[w.target], w.value, w.op == mAdd)
@@ -251,7 +251,7 @@ func (p *workRun) post(w *modelWork, o *Op) error {
 	p.room[w.dest]--
 	p.sent = append(p.sent, w.id)
 	if o.Deferred {
-		p.q.Finish(o.Number, false, 0)
+		p.q.End(o.Number, false, 0)
 	}
 	return nil
 }

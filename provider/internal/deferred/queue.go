@@ -111,8 +111,8 @@ func (q *Queue) remove(number uint64) *Op {
 	return w
 }
 
-// Finish counts the end of deferred work of n bytes.
-func (q *Queue) Finish(number uint64, failed bool, n uint64) {
+// End counts the end of deferred work of n bytes.
+func (q *Queue) End(number uint64, failed bool, n uint64) {
 	w := q.remove(number)
 	if w == nil || w.Done == nil {
 		return

@@ -44,7 +44,7 @@ func TestLeave(t *testing.T) {
 	}
 	q.Leave(leaves)
 	room = 5
-	q.Finish(first.Number, false, 8)
+	q.End(first.Number, false, 8)
 	on.Add(9)
 	if sent != 2 || valueOf(done) != 0 || q.Len() != 1 || !b.Empty() || q.Ready() {
 		t.Fatalf("%d sent, %d done, %d operations, backlog empty %v, ready %v", sent, valueOf(done), q.Len(),
@@ -85,8 +85,8 @@ func TestNumbers(t *testing.T) {
 	if q.ContextOf(w.Number) != 77 || !q.DoneBy(w.Number, done) || q.DoneBy(w.Number, on) {
 		t.Fatal("the context or counter of posted work is another")
 	}
-	q.Finish(w.Number, true, 0)
-	q.Finish(w.Number, true, 0) // unknown
+	q.End(w.Number, true, 0)
+	q.End(w.Number, true, 0) // unknown
 	if errors := atomic.LoadUint64(&done.Hot().Errors); errors != 1 || q.Len() != 0 || q.ContextOf(w.Number) != 0 {
 		t.Fatalf("%d errors, %d operations", errors, q.Len())
 	}
@@ -214,7 +214,7 @@ func TestManyThreads(t *testing.T) {
 						return fi.EAGAIN
 					}
 					posts.Add(1)
-					q.Finish(w.Number, false, 0)
+					q.End(w.Number, false, 0)
 					return nil
 				}
 				q.Add(w)

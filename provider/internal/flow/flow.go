@@ -112,7 +112,7 @@ func (f *Flow) Begin(t *Transfer, total uint64) {
 	t.flow, t.Owner = f, t
 	f.all = append(f.all, t)
 	if f.window.Start(&t.Operation, int64(total)) {
-		t.finish()
+		t.end()
 		return
 	}
 	f.Pump()

@@ -62,7 +62,7 @@ func (p *peer) Post(t *Transfer, seg congestion.Segment) (ended, posted bool) {
 	return false, true
 }
 
-func (p *peer) Finish(t *Transfer) {
+func (p *peer) End(t *Transfer) {
 	if how, twice := p.ended[int(t.ID)]; twice {
 		p.t.Errorf("transfer %d ends again, after %s", t.ID, how)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Transfer is a long operation that is cut into segments. It belongs to its flow from [Flow.Begin] until
-// [Mover.Finish] has returned, and is used again then.
+// [Mover.End] has returned, and is used again then.
 type Transfer struct {
 	congestion.Operation
 	ID     uint64   // the owner's, of its operation
@@ -37,8 +37,8 @@ type Mover interface {
 	// room for all of it: it returns what one of [Transfer.Unpost], [Transfer.Fail], [Transfer.SendSegment] has
 	// returned, or (true, true) after [Transfer.Ended], or (false, true).
 	Post(t *Transfer, seg congestion.Segment) (ended, posted bool)
-	// Finish ends the operation with t.Status. t is not to be used afterwards.
-	Finish(t *Transfer)
+	// End ends the operation with t.Status. t is not to be used afterwards.
+	End(t *Transfer)
 	// Lost reports whether segments in flight end no more when the peer is gone.
 	Lost() bool
 }
@@ -89,7 +89,7 @@ func (t *Transfer) Ended(seg congestion.Segment, late time.Duration) {
 		finished = t.flow.window.Fail(&t.Operation, seg, t.Status)
 	}
 	if finished {
-		t.finish()
+		t.end()
 	}
 }
 
@@ -102,11 +102,11 @@ func (t *Transfer) Fail(seg congestion.Segment, status fi.Errno) (ended, posted 
 	return true, true
 }
 
-// finish ends the operation.
-func (t *Transfer) finish() {
+// end ends the operation.
+func (t *Transfer) end() {
 	f := t.flow
 	f.all = slices.DeleteFunc(f.all, func(o *Transfer) bool { return o == t })
-	t.Mover.Finish(t)
+	t.Mover.End(t)
 	*t = Transfer{flying: t.flying[:0]}
 	if s := f.set; len(s.spare) < spareTransfers {
 		s.spare = append(s.spare, t)
@@ -119,7 +119,7 @@ func (t *Transfer) lose(status fi.Errno) {
 		t.Status = status
 	}
 	if t.flow.window.Abort(&t.Operation, t.Status) || t.Mover.Lost() {
-		t.finish()
+		t.end()
 	}
 }
 

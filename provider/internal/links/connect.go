@@ -83,7 +83,7 @@ func (s *Links) pathOf(l *Link, ep hw.Endpoint, transport *Transport) *Path {
 // is gone and its end is not reported. The caller has link.mu.
 func (s *Links) confirm(p *Path) (*Path, error) {
 	if c, ok := p.Endpoint.(hw.Confirmer); ok && p.former.Load() {
-		p.Via.Wake()
+		p.Via.Notify()
 		if err := c.Confirm(); err != nil {
 			if errors.Is(err, hw.ErrPeerDead) {
 				s.host.SeekEnds()
@@ -130,7 +130,7 @@ func (s *Links) connectOver(l *Link) (hw.Endpoint, *Transport, error) {
 // any says so.
 func (l *Link) connectFirst(list []*Transport) (hw.Endpoint, *Transport, error) {
 	for _, p := range list {
-		p.Wake() // the answer is worth polling for
+		p.Notify() // the answer is worth polling for
 	}
 	var before error
 	for i, p := range list {

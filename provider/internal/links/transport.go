@@ -44,7 +44,7 @@ func newTransport(i hw.Iface, number uint32, c *config.Config, device rkey.Devic
 	p.On = rma.Transport{Attr: &p.Attr, Number: number, Segments: flow.On(c, &p.Attr), Device: device}
 	p.Coll = coll.Transport{
 		Iface: p.Iface, Caps: p.Attr.Caps, MaxAMBcopy: p.Attr.MaxAMBcopy, DeviceName: p.Attr.DeviceName,
-		Eager: p.Eager, Notify: p.Wake,
+		Eager: p.Eager, Notify: p.Notify,
 	}
 	return p
 }
@@ -63,8 +63,8 @@ func NumberOf(src hw.Source) uint32 { return uint32(src >> sourceShift) }
 // Source is the endpoint's source that is a source of the transport's interface.
 func (p *Transport) Source(src hw.Source) hw.Source { return hw.Source(p.Number)<<sourceShift | src }
 
-// Wake has polls include the transport if it is one to other hosts.
-func (p *Transport) Wake() {
+// Notify has polls include the transport if it is one to other hosts.
+func (p *Transport) Notify() {
 	if p.Network != nil {
 		p.Network.Notify()
 	}

@@ -45,7 +45,7 @@ func (s *Sender) sendCopy(m *Send, l *links.Link, p *links.Path, total uint64) e
 		s.requests.copies.Add(-1)
 		return err
 	}
-	s.sent(m, 0, total)
+	s.sent(m, s.completes(m), 0, total)
 	return nil
 }
 

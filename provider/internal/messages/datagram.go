@@ -30,7 +30,7 @@ func (s *Sender) sendLossy(m *Send, total uint64) error {
 	p, err := s.links.Connect(l)
 	if err == nil {
 		s.links.Publish(m.Dest, l, p)
-		p.Via.Wake()
+		p.Via.Notify()
 		err = fi.EAGAIN
 		if p.EagerOpen() {
 			_, err = s.sendEager(m, p, total)
@@ -50,10 +50,11 @@ func (s *Sender) drop(m *Send, total uint64, why error) error {
 		return fi.EAGAIN
 	}
 	defer s.stripes.Release(lease)
-	if s.completes(m) && !s.host.Room(1+lease) {
+	completes := s.completes(m)
+	if completes && !s.host.Room(1+lease) {
 		return fi.EAGAIN
 	}
-	s.sent(m, 1+lease, total)
+	s.sent(m, completes, 1+lease, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", m.Dest, why)
 	return nil
 }

@@ -18,7 +18,8 @@ func (s *Sender) sendEager(m *Send, p *links.Path, total uint64) (starved bool, 
 		return false, fi.EAGAIN
 	}
 	defer s.stripes.Release(lease)
-	if s.completes(m) && !s.host.Room(1+lease) {
+	completes := s.completes(m)
+	if completes && !s.host.Room(1+lease) {
 		s.counts.Add(lease, stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
@@ -34,18 +35,19 @@ func (s *Sender) sendEager(m *Send, p *links.Path, total uint64) (starved bool, 
 	err = s.SendPayload(&p.Path, id, m.Tag, head, m.IOV, int(total), lease)
 	starved = s.starve(p, lease, total, err)
 	if err == nil {
-		s.sent(m, 1+lease, total)
+		s.sent(m, completes, 1+lease, total)
+	} else {
+		err = s.host.Broken(err)
 	}
-	err = s.host.Broken(err)
 	s.counts.Posted(lease, stats.StripeEager, total, err)
 	return starved, err
 }
 
-// sent completes and counts a message of total bytes that is sent, on a ring of the queue:
+// sent counts a message of total bytes that is sent, and completes it, if it completes, on a ring of the queue:
 // a stripe's, or 0.
-func (s *Sender) sent(m *Send, ring int, total uint64) {
+func (s *Sender) sent(m *Send, completes bool, ring int, total uint64) {
 	s.host.End(Ended{
-		Context: m.Context, Work: m.Work, Total: total, Ring: ring, Tagged: m.Tagged, Completes: s.completes(m),
+		Context: m.Context, Work: m.Work, Total: total, Ring: ring, Tagged: m.Tagged, Completes: completes,
 		Asked: m.Flags&fi.Completion != 0,
 	})
 }

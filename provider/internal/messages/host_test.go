@@ -31,6 +31,7 @@ import (
 const (
 	peersOf   = 3
 	stripesOf = 2
+	perStripe = 16 // requests
 	injectMax = 256
 	eagerMax  = 1000
 )
@@ -174,7 +175,15 @@ func (p *peer) Err() error {
 	return nil
 }
 
+// eager notes a message that comes with its payload though the peer does not welcome that.
+func (p *peer) eager(id hw.AMID) {
+	if p.closed && (id == wire.AMMsg || id == wire.AMTag || id == wire.AMSync) {
+		p.h.t.Errorf("message %d comes while the eager window is closed", id)
+	}
+}
+
 func (p *peer) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
+	p.eager(id)
 	switch {
 	case p.dead:
 		return hw.ErrPeerDead
@@ -188,6 +197,7 @@ func (p *peer) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
 }
 
 func (p *peer) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack func([]byte), stripe int) error {
+	p.eager(id)
 	switch {
 	case p.dead:
 		return hw.ErrPeerDead
@@ -311,7 +321,7 @@ func newHost(t *testing.T, w way, seed uint64) *host {
 	}
 	h.links.Add(&wireOf{h: h}, rkey.Device{})
 	if err := h.s.Open(&Resources{
-		Hot: &h.table, Stripes: stripe.NewSet(make([]hot.Stripe, stripesOf), false), PerStripe: 16,
+		Hot: &h.table, Stripes: stripe.NewSet(make([]hot.Stripe, stripesOf), false), PerStripe: perStripe,
 		InjectMax: injectMax, Lossy: w.lossy,
 	}); err != nil {
 		t.Fatal(err)

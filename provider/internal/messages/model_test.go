@@ -128,6 +128,18 @@ func (h *host) checkEnds() {
 			h.t.Errorf("request %#x is left", id)
 		}
 	})
+	for i := range stripesOf {
+		var free []uint64
+		for _, id, ok := h.s.Requests().Alloc(i); ok; _, id, ok = h.s.Requests().Alloc(i) {
+			free = append(free, id)
+		}
+		for _, id := range free {
+			h.s.Requests().Free(id)
+		}
+		if len(free) != perStripe {
+			h.t.Errorf("%d requests of stripe %d are free, of %d", len(free), i, perStripe)
+		}
+	}
 	for i, p := range h.peers {
 		if n := p.link.Awaited(); n != 0 {
 			h.t.Errorf("%d messages to peer %d are counted", n, i)
@@ -165,8 +177,8 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	h.s.Requests().Free(other)
+	h.ops[1].answered = true
 	h.on[wire.AMAck](0, id, ack, nil)
-	h.peers[0].answers, h.ops[1].answered = nil, true
 	h.checkEnds()
 }
 
@@ -177,12 +189,13 @@ func TestCopies(t *testing.T) {
 	h.noBounce = true
 	arena := make([]byte, injectMax)
 	send := func() {
-		for end := time.Now().Add(5 * time.Second); h.post(0, injectMax, fi.Completion|fi.Inject, arena) != nil; {
+		for end := time.Now().Add(5 * time.Second); h.post(0, injectMax, fi.Completion, arena) != nil; {
 			if time.Now().After(end) {
 				t.Fatal("no copy is made")
 			}
 			time.Sleep(time.Millisecond)
 		}
+		clear(arena) // it has completed
 	}
 	send()
 	send()
@@ -194,14 +207,18 @@ func TestCopies(t *testing.T) {
 	p := h.peers[0]
 	p.arrive()
 	p.arrive()
+	before := time.Now()
 	h.s.Settle(func() {
 		if len(p.answers) != 0 {
 			p.answer()
 		}
-	}, true, time.Minute)
+	}, true, 10*time.Second)
+	if time.Since(before) > 9*time.Second {
+		t.Error("closing waits for copies that are read")
+	}
 	h.checkEnds()
 	send()
-	before := time.Now()
+	before = time.Now()
 	h.s.Settle(func() {}, true, 10*time.Millisecond)
 	if time.Since(before) < 10*time.Millisecond {
 		t.Error("closing does not wait")
@@ -211,12 +228,16 @@ func TestCopies(t *testing.T) {
 	if err := h.post(0, injectMax, fi.Completion, arena); err != nil || p.out[0].id == wire.AMRTS {
 		t.Errorf("with a bounce buffer: %v, %v", err, p.out)
 	}
+	h.noBounce = true
+	if err := h.post(0, injectMax, fi.Completion, arena); !errors.Is(err, fi.EAGAIN) {
+		t.Errorf("when bounce buffers have just run out: %v", err)
+	}
 }
 
 // TestPumpEndsLost: messages of the data plane to a ring that no link leads to end when that is sought, others do not.
 func TestPumpEndsLost(t *testing.T) {
 	h := newHost(t, way{ring: true}, 1)
-	for i, ring := range []uintptr{0, 64} {
+	for i, ring := range []uintptr{0, 64, 32} {
 		req, id, _ := h.s.Requests().Alloc(0)
 		h.ops[uint64(i+1)] = &operation{peer: h.peers[0], completes: true}
 		req.Begin(uint64(i+1), 0, dataplane.RequestCompletes, h.peers[0].link.Index)
@@ -228,9 +249,11 @@ func TestPumpEndsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.links.Connect(l); err != nil {
+	p, err := h.links.Connect(l)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.Slots = 32
 	l.Release()
 	h.peers[0].dead = true
 	if h.pr.Pump(); h.pr.Busy() || h.ops[2].ended {
@@ -239,8 +262,8 @@ func TestPumpEndsLost(t *testing.T) {
 	if h.s.SeekLost(); !h.pr.Busy() || !h.pr.Requested() {
 		t.Error("progress is not asked for")
 	}
-	if h.pr.Pump(); !h.ops[2].ended || h.ops[1].ended || h.pr.Busy() {
-		t.Errorf("ended: %v, %v", h.ops[1].ended, h.ops[2].ended)
+	if h.pr.Pump(); !h.ops[2].ended || h.ops[1].ended || h.ops[3].ended || h.pr.Busy() {
+		t.Errorf("ended: %v, %v, %v", h.ops[1].ended, h.ops[2].ended, h.ops[3].ended)
 	}
 }
 

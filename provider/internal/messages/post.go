@@ -36,7 +36,7 @@ func (s *Sender) Send(m *Send, total uint64) error {
 	}
 	open := p.EagerOpen()
 	eager := p.Via.Eager
-	p.Via.Wake()
+	p.Via.Notify()
 	switch {
 	case m.tracked(p):
 		return s.sendTracked(m, l, p, total, open && total <= eager)

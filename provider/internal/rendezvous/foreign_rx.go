@@ -51,7 +51,7 @@ func (p *Protocol) stepForeign(op *operation) bool {
 	if op.status != fi.Success && p.senderGone(op) {
 		op.status = fi.ECONNRESET // the allocation has gone with the process, of which the driver says nothing
 	}
-	p.finish(op)
+	p.end(op)
 	return true
 }
 

@@ -20,7 +20,7 @@ const fragBroken = 1 << 63
 // pull asks the sender for the payload in fragments.
 func (p *Protocol) pull(op *operation) {
 	if op.want == 0 {
-		p.finish(op)
+		p.end(op)
 		return
 	}
 	op.whole = true
@@ -42,7 +42,7 @@ func (p *Protocol) onFrag(src hw.Source, header uint64, head, payload []byte) {
 	own := op.whole && op.endpoint == p.number && p.ep.IsFrom(src, &op.Message)
 	if own && offset == fragBroken {
 		op.status = fi.EIO
-		p.finish(op)
+		p.end(op)
 		return
 	}
 	if !own || offset != op.done || uint64(len(payload)) > op.want-op.done {
@@ -61,6 +61,6 @@ func (p *Protocol) onFrag(src hw.Source, header uint64, head, payload []byte) {
 		op.done += uint64(s.Len)
 	}
 	if op.done == op.want {
-		p.finish(op)
+		p.end(op)
 	}
 }

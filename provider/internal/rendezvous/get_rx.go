@@ -78,7 +78,7 @@ func (g *getter) ended(err error) {
 	}
 	r.putGetter(g)
 	if op.waits && op.pending == 0 && op.owed == 0 {
-		p.finish(op)
+		p.end(op)
 	}
 }
 
@@ -159,7 +159,7 @@ func (p *Protocol) postGet(op *operation, path Path, most uint64) bool {
 // allAsked ends an operation, or has what is under way end it.
 func (p *Protocol) allAsked(op *operation) bool {
 	if op.pending == 0 && op.owed == 0 {
-		p.finish(op)
+		p.end(op)
 		return true
 	}
 	p.rx.wait(op)

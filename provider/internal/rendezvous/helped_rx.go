@@ -141,6 +141,6 @@ func (p *Protocol) endOwed(op *operation, status fi.Errno) {
 		op.status = status
 	}
 	if op.waits && op.pending == 0 {
-		p.finish(op)
+		p.end(op)
 	}
 }

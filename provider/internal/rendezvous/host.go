@@ -54,8 +54,8 @@ type Receiving interface {
 	// Fetch begins to map memory of a process's device, named by a token; near is an address in this side's memory that
 	// is to be copied to.
 	Fetch(pid uint32, token, near uint64) Memory
-	// Finish completes a message, of which done bytes are in place, on both sides.
-	Finish(m *Message, done uint64, status fi.Errno)
+	// Complete completes a message, of which done bytes are in place, on both sides.
+	Complete(m *Message, done uint64, status fi.Errno)
 	// Abandon ends the receive of a message whose endpoint closes.
 	Abandon(m *Message)
 	// SenderOf names the sender of a message in logs.

@@ -115,7 +115,7 @@ func (h host) Flow(m *Message, p Path) *Flow {
 	return f
 }
 
-func (h host) Finish(m *Message, done uint64, status fi.Errno) {
+func (h host) Complete(m *Message, done uint64, status fi.Errno) {
 	rv := h.posted[m.Tag]
 	if rv == nil || rv.ended {
 		h.t.Errorf("node %d: a receive ends twice or was not posted", h.number)

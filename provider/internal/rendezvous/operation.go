@@ -84,7 +84,7 @@ func (p *Protocol) step(op *operation, polls int) bool {
 		return p.stepGet(op)
 	case op.lost:
 		op.status = fi.ECONNRESET
-		p.finish(op)
+		p.end(op)
 		return true
 	case op.share && !p.offer(op):
 		return false
@@ -96,8 +96,8 @@ func (p *Protocol) step(op *operation, polls int) bool {
 	return p.stepRead(op)
 }
 
-// finish completes a message on both sides.
-func (p *Protocol) finish(op *operation) {
+// end completes a message on both sides.
+func (p *Protocol) end(op *operation) {
 	r := p.rx
 	clear(r.local[:]) // the application has its memory back, and may free it
 	r.dropForeign(op) // before the sender may free it
@@ -108,7 +108,7 @@ func (p *Protocol) finish(op *operation) {
 		p.ep.Count(stats.RxRendezvous, 1)
 		p.ep.Count(stats.RxRendezvousBytes, op.done)
 	}
-	p.ep.Finish(&op.Message, op.done, op.status)
+	p.ep.Complete(&op.Message, op.done, op.status)
 	if op.waits || op.help != helpNone {
 		delete(r.waiting, op.id())
 	}

@@ -81,7 +81,7 @@ func (p *Protocol) SourceLost(src hw.Source) {
 			op.lost = true
 		default:
 			op.status = fi.ECONNRESET
-			p.finish(op)
+			p.end(op)
 		}
 	}
 	if int(src) < len(p.shared) { // a peer on this host

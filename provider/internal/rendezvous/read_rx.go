@@ -44,7 +44,7 @@ func (p *Protocol) stepRead(op *operation) bool {
 	if op.status == fi.Success && op.done < op.want {
 		return false
 	}
-	p.finish(op)
+	p.end(op)
 	return true
 }
 

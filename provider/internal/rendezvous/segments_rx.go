@@ -34,19 +34,19 @@ func (f *Flow) start(op *operation, m flow.Mover) {
 // opOf is the operation of a transfer.
 func (f *Flow) opOf(t *flow.Transfer) *operation { return f.p.rx.ops.At(uint32(t.ID)) }
 
-// finish ends the operation of a transfer.
-func (f *Flow) finish(t *flow.Transfer) {
+// end ends the operation of a transfer.
+func (f *Flow) end(t *flow.Transfer) {
 	op := f.opOf(t)
 	op.done = uint64(t.Done())
 	op.status = t.Status
-	f.p.finish(op)
+	f.p.end(op)
 }
 
 // getMover reads by gets, which the transport completes.
 type getMover struct{ *Flow }
 
-// Finish ends the read.
-func (m getMover) Finish(t *flow.Transfer) { m.finish(t) }
+// End ends the read.
+func (m getMover) End(t *flow.Transfer) { m.end(t) }
 
 // Lost is false: the transport ends gets of a peer that is gone.
 func (getMover) Lost() bool { return false }
@@ -105,10 +105,10 @@ func (g *getter) segmentEnded(err error) {
 // copyMover reads the memory of a process of this host.
 type copyMover struct{ *Flow }
 
-// Finish has the message come in fragments where the kernel refuses to read.
-func (m copyMover) Finish(t *flow.Transfer) {
+// End has the message come in fragments where the kernel refuses to read.
+func (m copyMover) End(t *flow.Transfer) {
 	if t.Status != fi.EACCES {
-		m.finish(t)
+		m.end(t)
 		return
 	}
 	op := m.opOf(t)

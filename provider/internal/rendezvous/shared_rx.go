@@ -140,7 +140,7 @@ func (p *Protocol) endShared(op *operation) bool {
 	if op.status == fi.Success {
 		op.done = op.want
 	}
-	p.finish(op)
+	p.end(op)
 	return true
 }
 

@@ -385,12 +385,12 @@ func (op *deviceOp) settle(pr *Protocol) {
 	switch {
 	case !known:
 	case err == nil:
-		pr.finish(req, id, fi.Success)
+		pr.end(req, id, fi.Success)
 	case refused:
 		req.byMessages()
 		in.enqueue(id)
 	default:
-		pr.finish(req, id, fi.ECONNRESET)
+		pr.end(req, id, fi.ECONNRESET)
 	}
 }
 

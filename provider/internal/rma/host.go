@@ -17,8 +17,9 @@ type Host interface {
 	Devices
 	// Sleeps reports whether a thread may sleep until peers ring for it: they ring not for all that they do.
 	Sleeps() bool
-	// CallGo has the next poll enter the runtime, and Advance has a thread make progress, this one if no other does.
-	CallGo()
+	// NotifyPoll has the next poll enter the runtime, and Advance has a thread make progress, this one if no other
+	// does.
+	NotifyPoll()
 	Advance()
 	// Hold keeps the data plane from posting, n times, or takes that back for n below 0.
 	Hold(n int)

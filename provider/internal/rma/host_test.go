@@ -85,7 +85,7 @@ func (h *host) Completes(_, flags uint64) bool { return flags&fi.Completion != 0
 func (h *host) Room() bool                     { return h.full == 0 || h.r.IntN(h.full) != 0 }
 func (h *host) Unread() uint64                 { return h.unread }
 func (h *host) Sleeps() bool                   { return false }
-func (h *host) CallGo()                        {}
+func (h *host) NotifyPoll()                    {}
 func (h *host) Advance()                       {}
 func (h *host) Hold(n int)                     { h.holds += n }
 func (h *host) Closed() bool                   { return false }

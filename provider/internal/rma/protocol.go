@@ -61,7 +61,7 @@ func (pr *Protocol) SourceLost(hw.Source) {}
 // Moving reports whether operations in segments, or of devices, are under way.
 func (pr *Protocol) Moving() bool { return len(pr.transfers) != 0 || pr.in.devices.any() }
 
-// claim takes a request whose messages are all sent, to finish it. Only one
+// claim takes a request whose messages are all sent, to end it. Only one
 // caller gets it.
 func (in *Initiator) claim(id uint64) bool {
 	req, known := in.requests.Lookup(id)
@@ -78,7 +78,7 @@ func (in *Initiator) leaveToProgress(id uint64) {
 // enqueue is leaveToProgress for the holder of the progress lease.
 func (in *Initiator) enqueue(id uint64) {
 	in.queue.add(id)
-	in.host.CallGo()
+	in.host.NotifyPoll()
 }
 
 // add adds an id.
@@ -128,7 +128,7 @@ func (pr *Protocol) pumpWaiting(at *uint64) bool {
 		return true
 	case req.flags&flagSegmented != 0:
 		if !pr.startTransfer(req, id) {
-			pr.finish(req, id, fi.ECONNRESET)
+			pr.end(req, id, fi.ECONNRESET)
 		}
 		return true
 	case req.flags&flagByDevice != 0:
@@ -148,7 +148,7 @@ func (pr *Protocol) pumpWaiting(at *uint64) bool {
 	}
 	in.allSent(l)
 	if err != nil {
-		pr.finish(req, id, fi.ErrnoOf(err))
+		pr.end(req, id, fi.ErrnoOf(err))
 	}
 	return true
 }
@@ -184,7 +184,7 @@ func (pr *Protocol) answered(src hw.Source, id uint64, d *wire.Done) {
 	}
 	switch left := req.left.Add(-d.Units); {
 	case left == 0 && in.claim(id):
-		pr.finish(req, id, req.status)
+		pr.end(req, id, req.status)
 	case left == 1 && req.dataWaits():
 		pr.unanswered = 0 // its last message may go
 	}
@@ -239,9 +239,9 @@ func (pr *Protocol) onData(src hw.Source, header uint64, head, payload []byte) {
 	pr.answered(src, header, &wire.Done{Status: fi.Success, Units: n, At: at})
 }
 
-// finish completes a request. The caller holds the progress lease and has
+// end completes a request. The caller holds the progress lease and has
 // claimed the request, or it was queued and its messages not all sent.
-func (pr *Protocol) finish(req *Request, id uint64, status fi.Errno) {
+func (pr *Protocol) end(req *Request, id uint64, status fi.Errno) {
 	in := pr.in
 	l := in.host.Link(req.link)
 	in.over(l, req)
@@ -284,7 +284,7 @@ func (pr *Protocol) PeerLost(number uint32, status fi.Errno) {
 	in.requests.Range(func(id uint64, req *Request) {
 		// the link is valid once live is
 		if req.live.Load() == uint32(id>>32) && req.link == l.Index && in.claim(id) {
-			pr.finish(req, id, status)
+			pr.end(req, id, status)
 		}
 	})
 	pr.takeQueued()
@@ -298,7 +298,7 @@ func (pr *Protocol) PeerLost(number uint32, status fi.Errno) {
 		if req.flags&flagSegmented == 0 {
 			in.allSent(l)
 		}
-		pr.finish(req, id, status)
+		pr.end(req, id, status)
 		return true
 	})
 }

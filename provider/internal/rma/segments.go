@@ -80,11 +80,11 @@ type messageMover struct{ *Flow }
 // Lost is true: a peer that is gone answers nothing.
 func (messageMover) Lost() bool { return true }
 
-// Finish completes the request.
-func (m messageMover) Finish(t *flow.Transfer) {
+// End completes the request.
+func (m messageMover) End(t *flow.Transfer) {
 	delete(m.pr.transfers, t.ID)
 	if req, ok := m.pr.in.requests.Lookup(t.ID); ok {
-		m.pr.finish(req, t.ID, t.Status)
+		m.pr.end(req, t.ID, t.Status)
 	}
 }
 

@@ -33,13 +33,13 @@ type segmentPiece struct {
 // Lost is false: the transport ends what is with the device.
 func (*deviceMover) Lost() bool { return false }
 
-// Finish completes the request, or begins it anew as messages.
-func (m *deviceMover) Finish(t *flow.Transfer) {
+// End completes the request, or begins it anew as messages.
+func (m *deviceMover) End(t *flow.Transfer) {
 	pr, id := m.pr, t.ID
 	m.op.leave()
 	req, ok := pr.in.requests.Lookup(id)
 	if !ok || !m.refused || m.path.Err() != nil {
-		messageMover{m.Flow}.Finish(t)
+		messageMover{m.Flow}.End(t)
 		return
 	}
 	m.op.forgetKeys(req)

@@ -222,7 +222,7 @@ func (in *Initiator) addShared(from sharedOp) *sharedOp {
 	op.link.InFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
-	in.host.CallGo()
+	in.host.NotifyPoll()
 	return op
 }
 
