@@ -254,15 +254,23 @@ func TestWriteIsRefused(t *testing.T) {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
-	l := newLoop(t) // the target looks again
-	p := l.message([]byte("12345678"), 0, 0, 0)
-	p.Key = regionKey
-	if code := write(&p); code != hot.PostDone {
-		t.Fatalf("code %d", code)
-	}
-	l.ep.RegionCount = 1
-	if codes := l.serve(); codes[len(codes)-1] != hot.DeliveryGo || l.region[0] != 0 {
-		t.Errorf("a write to a region that is gone: codes %v, memory %q", codes, l.region[:8])
+	for what, change := range map[string]func(l *loop){ // the target checks it again
+		"a region that is gone":        func(l *loop) { l.served.State = hot.RegionGone },
+		"a region of the runtime's":    func(l *loop) { l.served.Access &^= hot.KeyDirect },
+		"a region that is read":        func(l *loop) { l.served.Access = hot.KeyRead | hot.KeyDirect },
+		"a region that is shorter":     func(l *loop) { l.served.Len = 7 },
+		"an endpoint that counts them": func(l *loop) { l.ep.Regions = 0 },
+	} {
+		l := newLoop(t)
+		p := l.message([]byte("12345678"), 0, 0, 0)
+		p.Key = regionKey
+		if code := write(&p); code != hot.PostDone {
+			t.Fatalf("code %d", code)
+		}
+		change(l)
+		if codes := l.serve(); codes[len(codes)-1] != hot.DeliveryGo || l.region[0] != 0 {
+			t.Errorf("a write to %s: codes %v, memory %q", what, codes, l.region[:8])
+		}
 	}
 }
 
