@@ -404,37 +404,6 @@ func TestAtomicsOfTheRuntime(t *testing.T) {
 	}
 }
 
-// TestAnswersAreChecked changes an answer's words: none of them ends an operation that waits for another.
-func TestAnswersAreChecked(t *testing.T) {
-	for name, change := range map[string]func(slot *hot.Slot){
-		"id":         func(s *hot.Slot) { s.Header ^= 1 },
-		"generation": func(s *hot.Slot) { s.Header ^= 1 << 32 },
-		"not C's":    func(s *hot.Slot) { s.Header &^= hot.PendingID },
-		"far":        func(s *hot.Slot) { s.Header |= 0xffffff },
-		"length":     func(s *hot.Slot) { s.Length = 4 },
-		"offset":     func(s *hot.Slot) { s.Body[0] = 1 },
-		"head":       func(s *hot.Slot) { s.Head = 16 },
-	} {
-		l := newLoop(t)
-		result := l.bytes(64)
-		p := l.atomic(hot.AtomicFetch, fi.OpRead, fi.Uint64, 0, nil, nil, result)
-		l.region[0] = 7
-		if code := postAtomic(&p); code != hot.PostDone {
-			t.Fatalf("code %d", code)
-		}
-		d := hot.Delivery{EP: p.EP, Budget: 1}
-		in := &l.ep.Inbound[0]
-		if !deliverOne(&d, l) {
-			t.Fatal("the operation is not performed")
-		}
-		change((*hot.Slot)(pointer(in.Ring.Slots + uintptr(in.Head)*hot.SlotBytes)))
-		l.serve()
-		if result[0] != 0 {
-			t.Errorf("%s: the answer was taken", name)
-		}
-	}
-}
-
 // TestCopyIsClaimed copies under a claim, which is given back, and not before a message that was posted earlier.
 func TestCopyIsClaimed(t *testing.T) {
 	l := newLoop(t)
