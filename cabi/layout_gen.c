@@ -335,12 +335,13 @@ FIELD(struct weft_hot_match_transport, owner, 32, 8);
 FIELD(struct weft_hot_match_transport, gate, 40, 8);
 
 SIZE(struct weft_hot_region, 64);
-FIELD(struct weft_hot_region, live, 0, 4);
+FIELD(struct weft_hot_region, state, 0, 4);
 FIELD(struct weft_hot_region, access, 4, 4);
 FIELD(struct weft_hot_region, key, 8, 8);
 FIELD(struct weft_hot_region, addr, 16, 8);
 FIELD(struct weft_hot_region, base, 24, 8);
 FIELD(struct weft_hot_region, len, 32, 8);
+FIELD(struct weft_hot_region, number, 40, 4);
 
 SIZE(struct weft_hot_pending, 64);
 FIELD(struct weft_hot_pending, busy, 0, 4);
@@ -451,7 +452,6 @@ FIELD(struct weft_hot_ep, source_limit, 112, 4);
 FIELD(struct weft_hot_ep, polled, 116, 4);
 FIELD(struct weft_hot_ep, stats_rx, 120, 8);
 FIELD(struct weft_hot_ep, regions, 128, 8);
-FIELD(struct weft_hot_ep, region_count, 136, 4);
 FIELD(struct weft_hot_ep, pending_count, 140, 4);
 FIELD(struct weft_hot_ep, pendings, 144, 8);
 FIELD(struct weft_hot_ep, write_cntr, 152, 8);

@@ -52,7 +52,7 @@
 //	flow              segments of long operations under congestion windows
 //	hmem              memory of devices, regions of it, and mappings of it by other processes
 //	info              fi_getinfo, and defaults of attributes
-//	keys, region      regions, and the keys by which peers name them
+//	region            regions, and the keys by which peers name them
 //	links             links to peers, paths over transports, and the ways back to senders
 //	lease, tables     state that one thread has at a time; memory that C reads
 //	list              lists of pieces of remote memory

@@ -167,7 +167,6 @@ func (d *Domain) Close() error {
 	d.clock.Close()
 	_ = d.published.Memory.Close()
 	d.device.Close()
-	d.published.Direct.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {

@@ -22,7 +22,7 @@ func (e *peering) countLate(c *cq.Counter, flags uint64) error {
 	e.bound.setCounters(c, flags)
 	e.bound.fillCounters(e.hot)
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
-		atomic.StoreUint32(&e.hot.RegionCount, 0) // C finds no region: Go serves peers, and counts
+		e.hot.Regions = 0 // the data plane finds no region: the runtime serves peers, and counts
 	}
 	r.give()
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {

@@ -188,7 +188,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	}
 	c.Retain()
 	m.region.Counter.Store(c)
-	m.region.Withdraw(&m.domain.published)
+	m.region.Withdraw()
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (m *MR) Close() error {
 	}
 	m.leaveEndpoint() // its key may be another region's afterwards
 	m.domain.regions.Remove(&m.region)
-	m.region.Withdraw(&m.domain.published)
+	m.region.Withdraw()
 	m.region.Gate.Shut()
 	m.domain.device.Forget(&m.region.Memory)
 	m.region.Memory.Leave(m.domain.cfg.PeerTimeout)

@@ -3,7 +3,6 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -25,12 +24,8 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 		return
 	}
 	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
-	if e.published() == nil {
-		return
-	}
-	if first := e.domain.published.Direct.First(); first != nil {
-		h.Regions = addressOf(first)
-		h.RegionCount = backends.PublishedKeys
+	if e.published() != nil {
+		h.Regions = e.domain.regions.Word()
 	}
 }
 

@@ -409,19 +409,38 @@ struct weft_hot_match_transport {
 
 /* ---- One-sided operations ---- */
 
-/* weft_hot_region is a region that peers may access, as the side that serves them sees it, one line. Go fills the
- * entry and sets live last (release). After clearing it Go has all threads pass a barrier and waits for those that
- * are posting ([Grace]) before the region ends or the entry is used again; a thread that uses a region is an epoch
- * reader. An entry stands within WEFT_KEY_PROBES of the place that weft_key_place gives. */
+/* States of a struct weft_hot_region. */
+enum weft_hot_region_state {
+	WEFT_REGION_NONE = 0, /* nothing was ever entered */
+	WEFT_REGION_LIVE = 1,
+	WEFT_REGION_GONE = 2, /* it was live */
+};
+
+/* WEFT_KEY_DIRECT is set in weft_hot_region.access where the data plane accesses the region without the runtime,
+ * beside the rights of a struct weft_key. */
+#define WEFT_KEY_DIRECT 8
+
+/* weft_hot_region is a key of a region that peers may access, as every access to the region is checked
+ * (dataplane.Admit), one line of a table of the domain's. The runtime fills the line, sets state last (release),
+ * and uses a line that is gone for nothing else. Before a region ends it has all threads pass a barrier, after it
+ * has changed state or taken WEFT_KEY_DIRECT away, and waits for those that are posting ([Grace]): the data plane
+ * accesses regions as an epoch reader. A line is found from the place on that weft_key_place gives, before the
+ * first with WEFT_REGION_NONE; there is one. */
 struct weft_hot_region {
-	_Atomic uint32_t live;
-	uint32_t access; /* WEFT_KEY_* */
+	_Atomic uint32_t state; /* WEFT_REGION_* */
+	_Atomic uint32_t access; /* WEFT_KEY_* */
 	uint64_t key;
-	uint64_t addr; /* of the first byte */
+	uint64_t addr; /* of the first byte of its first part */
 	uint64_t base; /* what peers call that address */
 	uint64_t len; /* bytes */
-	uint64_t pad0[3];
+	uint32_t number; /* the runtime's */
+	uint32_t pad0[5];
 };
+
+/* WEFT_REGION_TABLE_LOG is the mask of a logarithm, that of the number of lines in a table of struct
+ * weft_hot_region, which stands in the bits of the table's address that an address of a line has not. The word
+ * with both is what dataplane.Admit takes; another table, with more lines, may take its place. */
+#define WEFT_REGION_TABLE_LOG 63
 
 /* WEFT_COPY_MIN_WRITE is the shortest write, in bytes, that the posting thread copies to the peer's memory: a peer
  * that polls takes in a shorter one faster than the kernel copies it. */
@@ -453,7 +472,7 @@ struct weft_hot_pending {
 	uint64_t dest; /* fi_addr_t */
 	const unsigned char *ring; /* slots of the peer's ring, not those of a later peer */
 	uint32_t completes; /* 1: on the transmit queue */
-	uint32_t arrived; /* bytes of the value, of one that comes in pieces; Go's, the progress lease's holder */
+	uint32_t arrived; /* bytes of the value, which may come in pieces; the progress lease's holder's */
 	uint64_t flags; /* of the completion; with FI_READ it is answered with a value */
 };
 
@@ -638,8 +657,10 @@ struct weft_hot_ep {
 	_Atomic uint32_t polled; /* polls, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
 	weft_stat *stats_rx; /* the lease holder's counters; immutable after enable */
 	/* line 2: one-sided operations, immutable after enable */
-	const struct weft_hot_region *regions; /* what the data plane may serve, NULL: nothing */
-	uint32_t region_count;
+	/* of the word with the domain's table of struct weft_hot_region; 0: the runtime serves peers; 0 later: Go, under
+	 * the lease */
+	uintptr_t regions;
+	uint32_t pad0;
 	uint32_t pending_count; /* for each stripe; 0: the data plane posts no one-sided operations */
 	struct weft_hot_pending *pendings;
 	struct weft_hot_cntr *write_cntr;
@@ -671,7 +692,7 @@ struct weft_hot_ep {
 	uint64_t rts_bytes_max; /* bytes of those before Go counts them; UINT64_MAX: all */
 	_Atomic uint64_t rts_bytes; /* those bytes; as copied */
 	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
-	uint32_t pad0;
+	uint32_t pad1;
 	_Atomic(struct weft_hot_match_transport *) match; /* NULL: weft matches. Go: release */
 	struct weft_inbound inbound[WEFT_RX_RINGS];
 };

@@ -64,7 +64,7 @@ struct weft_post {
 	uint64_t key; /* one-sided: of the region */
 	/* data plane only: one-sided, the id of what waits for the answer, 0: none; with WEFT_POST_RETURN */
 	uint64_t request;
-	const void *compare; /* atomics: comparand, or NULL */
+	const void *compare; /* atomics: comparand, or NULL; of messages the data plane's */
 	void *result; /* atomics: where the fetched value goes, or NULL */
 	const void *note; /* of notifications, as the next two */
 	uint64_t note_len; /* bytes of it */

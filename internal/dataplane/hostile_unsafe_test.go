@@ -50,9 +50,7 @@ func newHostile(t testing.TB) *hostile {
 	h.list = (*[2]uintptr)(h.memory(16))
 	h.list[0] = uintptr(unsafe.Pointer(h.ep))
 	h.cq.EPs = uintptr(unsafe.Pointer(h.list))
-	place := uintptr(hot.KeyPlace(regionKey, 1<<keyLog2))
-	region := (*hot.Region)(pointer(h.ep.Regions + place*unsafe.Sizeof(hot.Region{})))
-	region.Addr, region.Len = uint64(at(h.target)), guarded
+	h.served.Addr, h.served.Len = uint64(at(h.target)), guarded
 	h.rx.Handle, h.recv.Endpoints = 9, 1
 	h.pieces = &List{Direct: true, Read: true, Write: true, Dest: senderAddr, Batches: h.batch.Address()}
 	for _, n := range []uint32{1, 5, 2} {

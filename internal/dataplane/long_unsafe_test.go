@@ -184,7 +184,16 @@ func TestLongIsTheRuntimes(t *testing.T) {
 		"no buffer":        func(_ *long, p *hot.Post) { p.Buf = 0 },
 		"no address":       func(_ *long, p *hot.Post) { p.Buf |= 1 << 63 },
 		"no length":        func(l *long, p *hot.Post) { l.state[0] = 0; p.Len = 0 },
-		"two pieces":       func(_ *long, p *hot.Post) { p.Kind |= hot.PostVector; p.Len = 2 },
+		"no pieces":        func(l *long, p *hot.Post) { l.parts(p) },
+		"many pieces":      func(l *long, p *hot.Post) { l.parts(p, 1, 1, 1, 1, longBytes) },
+		"short pieces":     func(l *long, p *hot.Post) { l.parts(p, 4, bounceBytes-4) },
+		"an empty piece":   func(l *long, p *hot.Post) { l.parts(p, longBytes, 0) },
+		"a piece too long": func(l *long, p *hot.Post) { l.parts(p, 8, longBytes); l.ep.RTSMax = longBytes - 1 },
+		"pieces too long":  func(l *long, p *hot.Post) { l.parts(p, longBytes, 8); l.ep.RTSMax = longBytes },
+		"no piece":         func(l *long, p *hot.Post) { l.parts(p, longBytes, 8)[1].Base = 0 },
+		"pieces nowhere":   func(l *long, p *hot.Post) { l.parts(p, longBytes, 8)[1].Base = 1 << 63 },
+		"device pieces":    func(l *long, p *hot.Post) { l.parts(p, longBytes, 8); p.Kind |= hot.PostDevice },
+		"injected pieces":  func(l *long, p *hot.Post) { l.parts(p, longBytes, 8); p.Kind |= hot.PostInject },
 		"device":           func(_ *long, p *hot.Post) { p.Kind |= hot.PostDevice },
 		"no link":          func(l *long, _ *hot.Post) { l.peer.Link = 0 },
 		"link beyond":      func(l *long, _ *hot.Post) { l.peer.Link = 2 },
@@ -209,16 +218,68 @@ func TestLongIsTheRuntimes(t *testing.T) {
 		p := l.message(l.bytes(hot.AccessMin), 0, 0, 0)
 		p.Len = longBytes
 		change(l, &p)
-		want := uintptr(hot.PostGo)
+		want, buf, n := uintptr(hot.PostGo), p.Buf, p.Len
 		if name == "nothing" {
 			want = hot.PostDone
 		}
 		code := send(&p)
-		if code != want {
-			t.Errorf("%s: code %d", name, code)
+		if code != want || p.Buf != buf || p.Len != n {
+			t.Errorf("%s: code %d, %d at %#x", name, code, p.Len, p.Buf)
 		}
 		if code == hot.PostGo {
 			l.idle(t, name)
+		}
+	}
+}
+
+// parts makes a post one of pieces of some lengths.
+func (l *long) parts(p *hot.Post, lengths ...uint64) []fi.IOVec {
+	const most = 8
+	v := (*[most]fi.IOVec)(l.memory(most * int(unsafe.Sizeof(fi.IOVec{}))))[:len(lengths)]
+	for i, n := range lengths {
+		v[i] = fi.IOVec{Base: at(l.bytes(int(n))), Len: n}
+	}
+	p.Kind |= hot.PostVector
+	p.Buf, p.Len = uintptr(unsafe.Pointer(unsafe.SliceData(v))), uint64(len(v))
+	return v
+}
+
+// TestLongParts posts messages of several pieces: the RTS names all of them, as does the request that waits for the
+// ACK.
+func TestLongParts(t *testing.T) {
+	for _, lengths := range [][]uint64{{longBytes, 3}, {1, 2, longBytes}, {bounceBytes, 1, 7, 9}} {
+		l := newLong(t)
+		p := l.message(nil, hot.PostTagged, 6, 5)
+		v, total := l.parts(&p, lengths...), uint64(0)
+		for _, n := range lengths {
+			total += n
+		}
+		was := p.Buf
+		if code := send(&p); code != hot.PostDone || p.Buf != was || p.Len != uint64(len(v)) {
+			t.Fatalf("%v: code %d", lengths, code)
+		}
+		slot := (*hot.Slot)(pointer(l.ep.Inbound[0].Ring.Slots))
+		h := (*hot.RTSHead)(unsafe.Pointer(&slot.Body))
+		if slot.AMID != hot.AMRTS || slot.Header != 6 || slot.Length != 0 || int(slot.Head) != RTSFixed+16*len(v) ||
+			h.Length != total || h.Count != uint32(len(v)) || h.Flags != hot.RTSTagged {
+			t.Errorf("%v: slot %+v, head %+v", lengths, slot, h)
+		}
+		req, ok := l.table.Lookup(h.Request)
+		if !ok || req.Length != total || req.Count != h.Count || req.Flags&RequestRTS == 0 || req.Context != 5 {
+			t.Fatalf("%v: request %+v, %v", lengths, req, ok)
+		}
+		named := (*[VectorMax]fi.IOVec)(unsafe.Pointer(&h.Addr))
+		for i := range v {
+			if named[i] != v[i] || req.IOV[i] != v[i] {
+				t.Errorf("%v: piece %d is %+v, in the request %+v", lengths, i, named[i], req.IOV[i])
+			}
+		}
+		if l.thread(stats.ThreadRendezvousBytes) != total || l.link.InFlight.Load() != 1 {
+			t.Errorf("%v: %d bytes are counted, %d in flight", lengths, l.thread(stats.ThreadRendezvousBytes),
+				l.link.InFlight.Load())
+		}
+		if codes := l.settle(t, l.delivery()); codes[len(codes)-1] != hot.DeliveryGo {
+			t.Errorf("%v: the receiver: codes %v", lengths, codes)
 		}
 	}
 }

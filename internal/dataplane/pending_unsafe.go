@@ -15,7 +15,7 @@ import (
 // atomics that complete when they are delivered. The posting thread finds an entry of the endpoint's table
 // (takePending) and takes it when the operation is about to go out (beginPending), the answer completes it:
 // hot.AMReadData with what was fetched (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a
-// peer and a full queue are the runtime's (provider/internal/onesided).
+// peer and a full queue are the runtime's (provider/internal/onesided), which takes values in by Fits and Place, too.
 
 // DoneBytes are those of a hot.DoneHead.
 const DoneBytes = int(unsafe.Sizeof(hot.DoneHead{}))
@@ -105,17 +105,37 @@ func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
 	return f
 }
 
-// takeFetched takes in the answer to an operation that fetches. False: it is the runtime's.
+// Fits reports whether n bytes that belong at an offset are the next of the value of an operation.
+func Fits(f *hot.Pending, at, n uint64) bool {
+	return f.Flags&fi.Read != 0 && at == uint64(f.Arrived) && n <= f.Bytes-at
+}
+
+// Place copies n bytes at an address, which fit, to where the value of an operation goes, and reports whether they are
+// the last of it.
+func Place(f *hot.Pending, value uintptr, n uint64) (last bool) {
+	move(uintptr(f.Result)+uintptr(f.Arrived), value, uintptr(n))
+	f.Arrived += uint32(n)
+	return uint64(f.Arrived) == f.Bytes
+}
+
+// takeFetched takes in the answer to an operation that fetches, or a piece of it. False: it is the runtime's.
 func takeFetched(
 	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message,
 ) bool {
-	f := pendingOf(ep, fullAddr(ep, src, addr), m.header)
-	if f == nil || m.head() != fetchedHeadBytes || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length()) ||
-		atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body))) != 0 {
+	f, n := pendingOf(ep, fullAddr(ep, src, addr), m.header), uint64(m.length())
+	offset := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body)))
+	if f == nil || m.head() != fetchedHeadBytes || !Fits(f, offset, n) {
 		return false
 	}
 	value := payloadOf(d, src, owner, slot, m)
-	return value != 0 && endPending(d, ep, f, value, hot.TodoWakeReadCntr, ep.ReadCntr)
+	if value == 0 {
+		return false
+	}
+	if uint64(f.Arrived)+n != f.Bytes {
+		Place(f, value, n)
+		return true
+	}
+	return endPending(d, ep, f, value, n, hot.TodoWakeReadCntr, ep.ReadCntr)
 }
 
 // takeDone takes in the answer that an operation which fetches nothing is done. False: it is the runtime's.
@@ -126,12 +146,14 @@ func takeDone(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m messag
 		atomic.LoadUint64(&h.Status) != 0 || atomic.LoadUint64(&h.Units) != 1 {
 		return false
 	}
-	return endPending(d, ep, f, 0, hot.TodoWakeWriteCntr, ep.WriteCntr)
+	return endPending(d, ep, f, 0, 0, hot.TodoWakeWriteCntr, ep.WriteCntr)
 }
 
-// endPending completes an operation that has succeeded, and copies the value at an address, 0: none, to where it
-// goes. wake is the bit for those that wait for the hot.Cntr at the address counter, 0: none. False: the queue is full.
-func endPending(d *hot.Delivery, ep *hot.EP, f *hot.Pending, value uintptr, wake uint32, counter uintptr) bool {
+// endPending completes an operation that has succeeded, with the last n bytes of its value at an address, 0: none. wake
+// is the bit for those that wait for the hot.Cntr at the address counter, 0: none. False: the queue is full.
+func endPending(
+	d *hot.Delivery, ep *hot.EP, f *hot.Pending, value uintptr, n uint64, wake uint32, counter uintptr,
+) bool {
 	var s spot
 	q := (*hot.CQ)(pointer(ep.TxCQ))
 	completes := f.Completes != 0
@@ -139,7 +161,7 @@ func endPending(d *hot.Delivery, ep *hot.EP, f *hot.Pending, value uintptr, wake
 		return false
 	}
 	if value != 0 {
-		move(uintptr(f.Result), value, uintptr(f.Bytes))
+		Place(f, value, n)
 	}
 	if completes {
 		e := hot.CQE{Context: f.Context, Flags: f.Flags, Src: uint64(fi.AddrNotAvail)}

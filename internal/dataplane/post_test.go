@@ -254,15 +254,23 @@ func TestWriteIsRefused(t *testing.T) {
 			t.Errorf("%s: code %d", name, code)
 		}
 	}
-	l := newLoop(t) // the target looks again
-	p := l.message([]byte("12345678"), 0, 0, 0)
-	p.Key = regionKey
-	if code := write(&p); code != hot.PostDone {
-		t.Fatalf("code %d", code)
-	}
-	l.ep.RegionCount = 1
-	if codes := l.serve(); codes[len(codes)-1] != hot.DeliveryGo || l.region[0] != 0 {
-		t.Errorf("a write to a region that is gone: codes %v, memory %q", codes, l.region[:8])
+	for what, change := range map[string]func(l *loop){ // the target checks it again
+		"a region that is gone":        func(l *loop) { l.served.State = hot.RegionGone },
+		"a region of the runtime's":    func(l *loop) { l.served.Access &^= hot.KeyDirect },
+		"a region that is read":        func(l *loop) { l.served.Access = hot.KeyRead | hot.KeyDirect },
+		"a region that is shorter":     func(l *loop) { l.served.Len = 7 },
+		"an endpoint that counts them": func(l *loop) { l.ep.Regions = 0 },
+	} {
+		l := newLoop(t)
+		p := l.message([]byte("12345678"), 0, 0, 0)
+		p.Key = regionKey
+		if code := write(&p); code != hot.PostDone {
+			t.Fatalf("code %d", code)
+		}
+		change(l)
+		if codes := l.serve(); codes[len(codes)-1] != hot.DeliveryGo || l.region[0] != 0 {
+			t.Errorf("a write to %s: codes %v, memory %q", what, codes, l.region[:8])
+		}
 	}
 }
 
@@ -392,37 +400,6 @@ func TestAtomicsOfTheRuntime(t *testing.T) {
 		}
 		if codes := l.serve(); codes[0] != hot.DeliveryGo {
 			t.Errorf("%s: sent", name)
-		}
-	}
-}
-
-// TestAnswersAreChecked changes an answer's words: none of them ends an operation that waits for another.
-func TestAnswersAreChecked(t *testing.T) {
-	for name, change := range map[string]func(slot *hot.Slot){
-		"id":         func(s *hot.Slot) { s.Header ^= 1 },
-		"generation": func(s *hot.Slot) { s.Header ^= 1 << 32 },
-		"not C's":    func(s *hot.Slot) { s.Header &^= hot.PendingID },
-		"far":        func(s *hot.Slot) { s.Header |= 0xffffff },
-		"length":     func(s *hot.Slot) { s.Length = 4 },
-		"offset":     func(s *hot.Slot) { s.Body[0] = 1 },
-		"head":       func(s *hot.Slot) { s.Head = 16 },
-	} {
-		l := newLoop(t)
-		result := l.bytes(64)
-		p := l.atomic(hot.AtomicFetch, fi.OpRead, fi.Uint64, 0, nil, nil, result)
-		l.region[0] = 7
-		if code := postAtomic(&p); code != hot.PostDone {
-			t.Fatalf("code %d", code)
-		}
-		d := hot.Delivery{EP: p.EP, Budget: 1}
-		in := &l.ep.Inbound[0]
-		if !deliverOne(&d, l) {
-			t.Fatal("the operation is not performed")
-		}
-		change((*hot.Slot)(pointer(in.Ring.Slots + uintptr(in.Head)*hot.SlotBytes)))
-		l.serve()
-		if result[0] != 0 {
-			t.Errorf("%s: the answer was taken", name)
 		}
 	}
 }

@@ -45,7 +45,8 @@ func Datagram(at, _, _, _ uintptr) uintptr {
 	return code
 }
 
-// unlikely are the kinds of posts that are the runtime's unless single makes them plain: vectors, memory of devices.
+// unlikely are the kinds of posts that are the runtime's unless single makes them plain, or sendParts posts them:
+// vectors, memory of devices.
 const unlikely = hot.PostVector | hot.PostDevice
 
 // single makes an operation on a vector of one piece one on that piece. false: it has not one piece, or is of a device.
@@ -67,7 +68,7 @@ func send(p *hot.Post) uintptr {
 	}
 	if p.Kind&unlikely != 0 {
 		if !single(p) {
-			return hot.PostGo
+			return sendParts(p, ep)
 		}
 	}
 	if p.Kind&hot.PostInject != 0 && ep.TxCntr == 0 {

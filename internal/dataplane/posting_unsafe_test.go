@@ -31,7 +31,8 @@ type loop struct {
 	lines  []uint64 // counters of threads
 	state  *[2]uint32
 	region []byte
-	key    *hot.Key
+	key    *hot.Key    // of the region, for the initiator
+	served *hot.Region // and for the target
 	write  *hot.Cntr
 	read   *hot.Cntr
 }
@@ -86,17 +87,21 @@ func (l *loop) openRegion() {
 	at := l.memory(regionLen)
 	l.region = unsafe.Slice((*byte)(at), regionLen)
 	regions := (*[1 << keyLog2]hot.Region)(l.memory(int(unsafe.Sizeof(hot.Region{})) << keyLog2))
+	table := (*uintptr)(l.memory(8))
 	keys := (*[1 << keyLog2]hot.Key)(l.memory(int(unsafe.Sizeof(hot.Key{}))<<keyLog2 + int(unsafe.Sizeof(hot.Claim{}))*hot.Claims))
 	place := hot.KeyPlace(regionKey, 1<<keyLog2)
 	regions[place] = hot.Region{
-		Live: 1, Access: hot.KeyRead | hot.KeyWrite, Key: regionKey, Addr: uint64(uintptr(at)), Len: regionLen,
+		State: hot.RegionLive, Access: hot.KeyRead | hot.KeyWrite | hot.KeyDirect, Key: regionKey,
+		Addr: uint64(uintptr(at)), Len: regionLen,
 	}
+	l.served = &regions[place]
 	l.key = &keys[place]
 	*l.key = hot.Key{
 		State: 1, Name: regionKey, Addr: uint64(uintptr(at)), Len: regionLen, Access: hot.KeyRead | hot.KeyWrite,
 	}
 	l.peer.Keys, l.peer.KeyCount = uintptr(unsafe.Pointer(keys)), 1<<keyLog2
-	l.ep.Regions, l.ep.RegionCount = uintptr(unsafe.Pointer(regions)), 1<<keyLog2
+	*table = uintptr(unsafe.Pointer(regions)) | keyLog2
+	l.ep.Regions = uintptr(unsafe.Pointer(table))
 	l.ep.PendingCount = fetches
 	l.ep.Pendings = uintptr(l.memory(int(unsafe.Sizeof(hot.Pending{})) * fetches))
 }

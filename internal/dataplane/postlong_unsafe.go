@@ -14,8 +14,8 @@ import (
 
 // Posting a message that completes with its receiver's ACK, and a request that waits for it (requests_unsafe.go): a
 // rendezvous, of which an RTS goes out and the payload stays here until its receiver has read it, of any completion
-// level; or one with its payload (hot.AMSync), of the levels delivery and match. It is one piece of the process's own
-// memory, for a peer of this host.
+// level; or one with its payload (hot.AMSync), of the levels delivery and match. It is for a peer of this host, of the
+// process's own memory: one piece, or of a rendezvous up to VectorMax.
 
 // awaitedFlags are the flags of such a message.
 const awaitedFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchComplete
@@ -60,6 +60,38 @@ func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
 	}
 	wakePeer(p, peer)
 	return code
+}
+
+// sendParts posts a message of several pieces that is too long to go with its payload. The runtime gathers the pieces
+// of others.
+func sendParts(p *hot.Post, ep *hot.EP) uintptr {
+	if p.Kind&hot.PostDevice != 0 || p.Len-1 >= VectorMax || p.Buf == 0 || matchedOf(ep) != nil {
+		return hot.PostGo
+	}
+	p.Compare, p.Compares = p.Buf, p.Len
+	parts, total := partsOf(p), uint64(0)
+	for i := range parts {
+		v := &parts[i]
+		if v.Base == 0 || v.Base>>63 != 0 || v.Len-1 >= ep.RTSMax {
+			return hot.PostGo
+		}
+		total += v.Len
+	}
+	if total <= uint64(ep.EagerMax) {
+		return hot.PostGo
+	}
+	p.Buf, p.Len = parts[0].Base, total
+	code := sendAwaited(p, ep)
+	p.Buf, p.Len = p.Compare, p.Compares
+	return code
+}
+
+// partsOf returns the pieces of a message that sendAwaited posts: the one at p.Buf, or those of sendParts.
+func partsOf(p *hot.Post) []fi.IOVec {
+	if p.Kind&hot.PostVector != 0 {
+		return unsafe.Slice((*fi.IOVec)(pointer(p.Compare)), p.Compares)
+	}
+	return (*[1]fi.IOVec)(unsafe.Pointer(&p.Buf))[:]
 }
 
 // awaitedAs is the active message that a message goes as, which completes with its ACK: with its payload, if that is
@@ -125,7 +157,8 @@ func sendRequest(
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	beginRequest(p, ep, req, number, slots)
+	parts := partsOf(p)
+	beginRequest(p, ep, req, number, slots, parts)
 	if am == hot.AMRTS {
 		req.Flags |= RequestRTS
 	}
@@ -133,7 +166,7 @@ func sendRequest(
 	if am == hot.AMSync {
 		putSync(p, peer, slot, id, b, index)
 	} else {
-		putRTS(p, slot, id)
+		putRTS(p, slot, id, parts)
 	}
 	publish(p, peer, ring, slot, pos, am)
 	if b != nil {
@@ -147,19 +180,20 @@ func sendRequest(
 }
 
 // beginRequest fills a request.
-func beginRequest(p *hot.Post, ep *hot.EP, req *Request, link uint32, ring uintptr) {
+func beginRequest(p *hot.Post, ep *hot.EP, req *Request, link uint32, ring uintptr, parts []fi.IOVec) {
 	completes := ep.TxCQ != 0 && (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0)
 	req.Begin(p.Context, p.Len, RequestFlags(p.Kind&hot.PostTagged != 0, completes), link)
-	req.Count, req.Ring = 1, ring
-	req.IOV[0].Base, req.IOV[0].Len = p.Buf, p.Len
+	req.Count, req.Ring = uint32(len(parts)), ring
+	for i := range min(len(parts), VectorMax) {
+		req.IOV[i] = parts[i]
+	}
 }
 
-// putRTS writes the RTS of a message of one element into a slot.
-func putRTS(p *hot.Post, slot *hot.Slot, id uint64) {
-	outbound.Put(slot, hot.AMRTS, 0, int(unsafe.Sizeof(hot.RTSHead{})), 0, p.Header)
-	piece := [1]fi.IOVec{{Base: p.Buf, Len: p.Len}}
+// putRTS writes the RTS of a message into a slot.
+func putRTS(p *hot.Post, slot *hot.Slot, id uint64, parts []fi.IOVec) {
 	flags := RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0)
-	PutRTS((*[RTSBytes]byte)(pointer(bodyOf(slot))), id, p.Len, p.Data, flags, piece[:])
+	n := PutRTS((*[RTSBytes]byte)(pointer(bodyOf(slot))), id, p.Len, p.Data, flags, parts)
+	outbound.Put(slot, hot.AMRTS, 0, n, 0, p.Header)
 }
 
 // putSync writes a message that asks for an ACK into a slot. Its payload is in a bounce buffer unless that is nil.

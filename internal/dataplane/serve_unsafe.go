@@ -10,8 +10,8 @@ import (
 )
 
 // The target's side of one-sided operations that are one message (serveWrite; servefetch_unsafe.go). Their answers come
-// to pending_unsafe.go. What a peer asks for is checked against the regions that are entered (hot.Region), at the
-// moment of access; what does not pass, needs more than a copy, or finds no room for its completion or answer is left
+// to pending_unsafe.go. What a peer asks for is checked at the moment of access
+// (admit_unsafe.go); what does not pass, needs more than a copy, or finds no room for its completion or answer is left
 // where it is, for the runtime, which knows all cases.
 
 // linger is how often a ring that has become empty is polled again after a write. A target is faster than its
@@ -39,14 +39,14 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message)
 	done := false
 	switch m.id() {
 	case hot.AMWrite:
-		done = ep.Regions != 0 && serveWrite(d, ep, src, addr, owner, slot, m)
+		done = serveWrite(d, ep, src, addr, owner, slot, m)
 	case hot.AMNotify:
-		done = ep.Regions != 0 && m.flags() == 0 && m.length() == 0 && m.head() == hot.WriteHeadDataBytes &&
+		done = m.flags() == 0 && m.length() == 0 && m.head() == hot.WriteHeadDataBytes &&
 			serveWrite(d, ep, src, addr, owner, slot, m)
 	case hot.AMRead:
-		done = ep.Regions != 0 && serveRead(d, ep, src, addr, slot, m)
+		done = serveRead(d, ep, src, addr, slot, m)
 	case hot.AMAtomic:
-		done = ep.Regions != 0 && serveAtomic(d, ep, src, addr, owner, slot, m)
+		done = serveAtomic(d, ep, src, addr, owner, slot, m)
 	case hot.AMReadData:
 		done = takeFetched(d, ep, src, addr, owner, slot, m)
 	case hot.AMRMADone:
@@ -63,24 +63,6 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message)
 		return hot.DeliveryWakePeer
 	}
 	return next
-}
-
-// regionAt returns the address of an access to a region of the endpoint; 0: the runtime says why there is none.
-func regionAt(ep *hot.EP, key, addr, n uint64, rights uint32) uintptr {
-	place := hot.KeyPlace(key, ep.RegionCount)
-	for k := range min(hot.KeyProbes, ep.RegionCount) {
-		i := (place + k) & (ep.RegionCount - 1)
-		r := (*hot.Region)(pointer(ep.Regions + uintptr(i)*unsafe.Sizeof(hot.Region{})))
-		if atomic.LoadUint32(&r.Live) == 0 || r.Key != key {
-			continue
-		}
-		offset := addr - r.Base
-		if r.Access&rights != rights || offset > r.Len || n > r.Len-offset {
-			return 0
-		}
-		return uintptr(r.Addr + offset)
-	}
-	return 0
 }
 
 // serveWrite performs a write, or takes in the notice of one with data that its initiator has copied.

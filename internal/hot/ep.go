@@ -60,8 +60,8 @@ type EP struct {
 	Polled       uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
 	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
 	// line 2: one-sided operations, immutable after enable
-	Regions      uintptr `c:"const struct weft_hot_region *"` // what the data plane may serve, NULL: nothing
-	RegionCount  uint32
+	Regions      uintptr `c:"uintptr_t"` // of the word with the domain's [Region]s; 0, also later: the runtime serves
+	_            uint32
 	PendingCount uint32  // for each stripe; 0: the data plane posts no one-sided operations
 	Pendings     uintptr `c:"struct weft_hot_pending *"`
 	WriteCntr    uintptr `c:"struct weft_hot_cntr *"`

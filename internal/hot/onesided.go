@@ -4,22 +4,42 @@ import "structs"
 
 // One-sided operations.
 
-// Region is a region that peers may access, as the side that serves them sees it, one line. Go fills the entry and
-// sets Live last (release). After clearing it Go has all threads pass a barrier and waits for those that are posting
-// ([Grace]) before the region ends or the entry is used again; a thread that uses a region is an epoch reader. An
-// entry stands within KeyProbes of the place that [KeyPlace] gives.
+// States of a [Region].
+//
+//weft:enum weft_hot_region_state
+const (
+	RegionNone = 0 // nothing was ever entered
+	RegionLive = 1
+	RegionGone = 2 // it was live
+)
+
+// KeyDirect is set in [Region].Access where the data plane accesses the region without the runtime, beside the rights
+// of a [Key].
+const KeyDirect = 8
+
+// Region is a key of a region that peers may access, as every access to the region is checked (dataplane.Admit), one
+// line of a table of the domain's. The runtime fills the line, sets State last (release), and uses a line that is gone
+// for nothing else. Before a region ends it has all threads pass a barrier, after it has changed State or taken
+// KeyDirect away, and waits for those that are posting ([Grace]): the data plane accesses regions as an epoch reader. A
+// line is found from the place on that [KeyPlace] gives, before the first with RegionNone; there is one.
 //
 //weft:name weft_hot_region
 type Region struct {
 	_      structs.HostLayout
-	Live   uint32 `c:"_Atomic"`
-	Access uint32 // Key*
+	State  uint32 `c:"_Atomic"` // Region*
+	Access uint32 `c:"_Atomic"` // Key*
 	Key    uint64
-	Addr   uint64 // of the first byte
+	Addr   uint64 // of the first byte of its first part
 	Base   uint64 // what peers call that address
 	Len    uint64 // bytes
-	_      [3]uint64
+	Number uint32 // the runtime's
+	_      [5]uint32
 }
+
+// RegionTableLog is the mask of a logarithm, that of the number of lines in a table of [Region], which stands in the
+// bits of the table's address that an address of a line has not. The word with both is what dataplane.Admit takes;
+// another table, with more lines, may take its place.
+const RegionTableLog = 63
 
 // CopyMinWrite is the shortest write, in bytes, that the posting thread copies to the peer's memory: a peer that polls
 // takes in a shorter one faster than the kernel copies it.
@@ -54,6 +74,6 @@ type Pending struct {
 	Dest       uint64  // fi_addr_t
 	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, not those of a later peer
 	Completes  uint32  // 1: on the transmit queue
-	Arrived    uint32  // bytes of the value, of one that comes in pieces; Go's, the progress lease's holder
+	Arrived    uint32  // bytes of the value, which may come in pieces; the progress lease's holder's
 	Flags      uint64  // of the completion; with FI_READ it is answered with a value
 }

@@ -64,7 +64,7 @@ type Post struct {
 	Thread      uint32  // data plane only: number of the thread, its line of counters, and the stripe that it prefers
 	Key         uint64  // one-sided: of the region
 	Request     uint64  // data plane only: one-sided, the id of what waits for the answer, 0: none; with PostReturn
-	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL
+	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL; of messages the data plane's
 	Result      uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
 	Note        uintptr `c:"const void *"` // of notifications, as the next two
 	NoteLen     uint64  // bytes of it

@@ -110,7 +110,7 @@ static const struct ask asks[] = {
 	  .enters = true, .entries = 1 },
 	{ .name = "pieces", .pieces = 3, .enters = true, .entries = 2 },
 	{ .name = "truncated", .short_of = true, .enters = true, .entries = 2 },
-	{ .name = "long_parts", .len = LONG, .form = F_MSG, .parts = 2, .entries = 2 },
+	{ .name = "long_parts", .len = LONG, .form = F_MSG, .parts = 2, .entries = 1 },
 	{ .name = "shared", .shared = true },
 	{ .name = "shared_bounce", .shared = true, .len = 4096 },
 	{ .name = "shared_reversed", .shared = true, .reversed = true },

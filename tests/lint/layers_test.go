@@ -36,7 +36,7 @@ var layers = [][]string{
 	{
 		"provider/atomics", "provider/internal/claim", "provider/collective", "provider/internal/cm",
 		"provider/internal/ordering",
-		"provider/internal/deferred", "provider/internal/keys", "provider/internal/lease",
+		"provider/internal/deferred", "provider/internal/lease",
 		"provider/matched", "provider/names",
 		"provider/internal/outcome", "provider/internal/pages", "provider/probe",
 		"provider/internal/refs", "provider/internal/service",

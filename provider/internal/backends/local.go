@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/hw/loopback"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/internal/keys"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -26,7 +25,7 @@ type Local interface {
 
 // PublishedKeys is the number of regions that peers on this host find without
 // messages.
-const PublishedKeys = keys.DirectSize
+const PublishedKeys = 1024
 
 // NewMemoryDomain opens the memory domain of the transport on this host.
 func NewMemoryDomain() hw.MemoryDomain { return loopback.NewMemoryDomain() }

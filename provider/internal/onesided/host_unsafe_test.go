@@ -144,6 +144,16 @@ func (h *host) region(key, rights uint64, single bool, lengths ...int) *memory {
 	return m
 }
 
+// allow enters a region anew, with other rights of peers.
+func (h *host) allow(m *memory, rights uint64) {
+	h.t.Helper()
+	h.table.Expire(m.m)
+	m.m.Rights = rights
+	if _, err := h.table.Add(m.m, m.key, false); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // check compares all memory with the plain copies.
 func (h *host) check() {
 	h.t.Helper()

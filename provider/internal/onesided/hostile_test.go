@@ -45,7 +45,7 @@ func TestHostile(t *testing.T) {
 		h := newModel(t, seed)
 		h.dead, h.full = true, 4
 		others := h.find(5)
-		others.m.Rights = 0 // as long as junk comes
+		h.allow(others, 0) // as long as junk comes
 		for range 400 {
 			if h.junk(); h.r.IntN(4) == 0 {
 				h.target.Reply()
@@ -74,6 +74,7 @@ func TestHostile(t *testing.T) {
 			t.Fatalf("seed %d: left %+v", seed, h.target.Left())
 		}
 		h.bad = 0
+		h.allow(others, rightsOfAll)
 		for _, m := range h.regions {
 			m.closed = m.closed || h.table.Find(m.key) != m.m
 			if m.counter != nil {
@@ -83,7 +84,6 @@ func TestHostile(t *testing.T) {
 		if h.writes.Load() != nil {
 			h.wantWrites, h.wantReads = h.writes.Load().Read(), h.reads.Load().Read()
 		}
-		others.m.Rights = rightsOfAll
 		h.delivered = nil
 		for range 30 {
 			h.step()

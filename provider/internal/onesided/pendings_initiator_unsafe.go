@@ -105,12 +105,11 @@ func (a *Answers) find(src hw.Source, id uint64) *hot.Pending {
 // Fetched takes in a result, or a piece of one, which come in their order.
 func (a *Answers) Fetched(src hw.Source, id, at uint64, payload []byte) {
 	f := a.find(src, id)
-	if f == nil || f.Flags&fi.Read == 0 || at != uint64(f.Arrived) || uint64(len(payload)) > f.Bytes-at {
+	if f == nil || !dataplane.Fits(f, at, uint64(len(payload))) {
 		a.ep.Malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
 		return
 	}
-	copy(mem.Bytes(f.Result, int(f.Bytes))[at:], payload)
-	if f.Arrived += uint32(len(payload)); uint64(f.Arrived) == f.Bytes {
+	if dataplane.Place(f, uintptr(unsafe.Pointer(unsafe.SliceData(payload))), uint64(len(payload))) {
 		a.finish(f, fi.Success)
 	}
 }

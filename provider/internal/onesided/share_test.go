@@ -51,9 +51,9 @@ func TestShare(t *testing.T) {
 		case 0:
 			addr += 21
 		case 1:
-			m.m.Rights = fi.RemoteRead
+			h.allow(m, fi.RemoteRead)
 			if read {
-				m.m.Rights = fi.RemoteWrite
+				h.allow(m, fi.RemoteWrite)
 			}
 		case 2:
 			h.writes.Store(h.counter())
@@ -119,7 +119,7 @@ func TestShareList(t *testing.T) {
 			h.region(uint64(i+1), rightsOfAll, false, 100)
 		}
 		if h.r.IntN(4) == 0 {
-			h.regions[0].m.Rights = fi.Send
+			h.allow(h.regions[0], fi.Send)
 		}
 		list, read := make([]wire.Piece, 1+h.r.IntN(40)), h.r.IntN(2) == 0
 		mine := h.buffer(len(list) * 16)

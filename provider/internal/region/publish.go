@@ -6,22 +6,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
-	"github.com/weft-fabric/weft/provider/internal/keys"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 )
 
 // Publisher is where a domain's regions become known: to a transport, by which peers on this host reach them without
-// this process, and to the data plane. All fields but Direct are immutable.
+// this process, and to the data plane. All fields are immutable.
 type Publisher struct {
 	Memory hw.MemoryDomain // of the transport, nil: none
-	Direct keys.Direct
-	Auth   authkey.Key // the domain's
-	Mapped bool        // processes of this host map each other's memory of devices
+	Auth   authkey.Key     // the domain's
+	Mapped bool            // processes of this host map each other's memory of devices
 	// Allocated: the application has promised that the pages of its regions are there and stay (FI_MR_ALLOCATED), so
 	// that a device uses them without asking the process.
 	Allocated bool
@@ -30,12 +26,11 @@ type Publisher struct {
 
 // publication is what is known of a region elsewhere.
 type publication struct {
-	mu sync.Mutex // control operations only
-	// by its key and by the alias: what the transport knows of it, nil: nothing; and the data plane, nil: nothing
-	memory    [2]hw.Memory
-	entries   [2]*hot.Region
-	exported  hw.Memory // the registration with a device, nil: none
-	withdrawn bool      // peers may not reach it but by messages
+	mu        sync.Mutex   // control operations only
+	memory    [2]hw.Memory // what the transport knows of it by its key and by the alias, nil: nothing
+	direct    bool         // the data plane accesses it
+	exported  hw.Memory    // the registration with a device, nil: none
+	withdrawn bool         // peers may not reach it but by messages
 }
 
 // Publish makes a region known under its key, if peers may reach it and what they do there need not be known.
@@ -49,7 +44,8 @@ func (r *Region[O]) Publish(p *Publisher, key uint64) {
 		n := pages.Move(uint64(r.Memory.Parts[0].Base), r.Length)
 		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", key, n, r.Length)
 	}
-	r.enterDirect(p, 0, key)
+	r.known.direct = true
+	r.table.openDirect(key, r)
 }
 
 // PublishAlias makes a region known under its alias, too.
@@ -57,12 +53,13 @@ func (r *Region[O]) PublishAlias(p *Publisher, alias uint64) {
 	r.known.mu.Lock()
 	defer r.known.mu.Unlock()
 	if r.publishAs(p, 1, alias) {
-		r.enterDirect(p, 1, alias)
+		r.known.direct = true
+		r.table.openDirect(alias, r)
 	}
 }
 
-// publishAs makes a region known to the transport under a key, and reports whether the data plane may know it, too. The
-// transport does not where what peers do there must be known, or where there is no room. The caller has mu.
+// publishAs makes a region known to the transport under a key, if it has room, and reports whether the data plane may
+// access it. Neither does where what peers do there must be known. The caller has mu.
 func (r *Region[O]) publishAs(p *Publisher, which int, key uint64) bool {
 	if p.Memory == nil || r.known.withdrawn || !r.Remote() || !r.Unattended(p.Auth) {
 		return false
@@ -78,35 +75,25 @@ func (r *Region[O]) publishAs(p *Publisher, which int, key uint64) bool {
 	m, err := p.Memory.Register(h)
 	if err != nil {
 		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
-		return false
+	} else {
+		r.known.memory[which] = m
 	}
-	r.known.memory[which] = m
 	return !r.OnDevice()
-}
-
-// enterDirect has the data plane find a published region by a key, if there is room. The caller has mu.
-func (r *Region[O]) enterDirect(p *Publisher, which int, key uint64) {
-	h := hot.Region{Key: key, Addr: uint64(r.Memory.Parts[0].Base), Base: r.Base, Len: r.Length}
-	if r.Rights&fi.RemoteRead != 0 {
-		h.Access |= hot.KeyRead
-	}
-	if r.Rights&fi.RemoteWrite != 0 {
-		h.Access |= hot.KeyWrite
-	}
-	r.known.entries[which] = p.Direct.Add(h)
 }
 
 // Withdraw takes a region back for good, and waits for peers that are at it: they reach it by messages only. For
 // control operations on the region.
-func (r *Region[O]) Withdraw(p *Publisher) {
+func (r *Region[O]) Withdraw() {
 	k := &r.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.withdrawn = true
-	p.Direct.Remove(k.entries[:]...)
-	k.entries = [2]*hot.Region{}
+	if k.direct {
+		k.direct = false
+		r.table.closeDirect(r)
+	}
 	k.hide()
-	k.unexport(r.own.Key)
+	k.unexport(r.key)
 }
 
 // Hide has peers not ask any more where the memory of a region, a device's, is.
@@ -141,7 +128,7 @@ func (r *Region[O]) Export(p *Publisher, md hw.MemoryDomain, to []byte) (key []b
 		}
 		m, err := r.registerWith(md)
 		if err != nil {
-			log.Infof(log.MR, "region %#x is reached by messages only: %v", r.own.Key, err)
+			log.Infof(log.MR, "region %#x is reached by messages only: %v", r.key, err)
 			return nil, false
 		}
 		k.exported = m
@@ -175,7 +162,7 @@ func (r *Region[O]) registerWith(md hw.MemoryDomain) (hw.Memory, error) {
 func (r *Region[O]) Unexport() {
 	r.known.mu.Lock()
 	defer r.known.mu.Unlock()
-	r.known.unexport(r.own.Key)
+	r.known.unexport(r.key)
 }
 
 // unexport ends the registration with the device. The caller has mu.

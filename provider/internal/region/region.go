@@ -12,7 +12,6 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
-	"github.com/weft-fabric/weft/provider/internal/keys"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -36,13 +35,15 @@ type Region[O any] struct {
 	// Counter counts what peers write, nil: nothing does. Stored once, before peers know the key; read by holders of
 	// the progress leases of endpoints; sequentially consistent.
 	Counter atomic.Pointer[cq.Counter]
-	Gate    keys.Gate
+	Gate    Gate
 
 	desc  uint64 // of Table.Describe
 	known publication
 
-	own   keys.Entry[Region[O]]  // of the key, written before it is entered; Table.mu
-	alias *keys.Entry[Region[O]] // another key, nil: none; Table.mu
+	table   *Table[O] // that it is entered in, nil: none; written before it is, then immutable, as the next
+	key     uint64
+	alias   uint64 // another key; Table.mu, as the next
+	aliased bool   // there is one
 }
 
 // Options are what the regions of a domain have in common.

@@ -5,17 +5,22 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/internal/keys"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Table has a domain's regions. Find and Access take no lock; the other methods are control operations, but Translate.
 // Any thread may call each. The zero Table is empty.
 type Table[O any] struct {
-	mu   sync.Mutex
-	keys keys.Table[Region[O]] // of those that peers may access
-	last uint64                // descriptor given out last
+	mu sync.Mutex
+	// lines are the keys of those that peers may access. Replaced as a whole when they fill, under mu; read by any
+	// thread; sequentially consistent.
+	lines atomic.Pointer[lines[O]]
+	word  uintptr // the same for the data plane, which reads it (Word); stored behind lines, sequentially consistent
+	last  uint64  // descriptor given out last
 
 	// special are the open regions of device memory, by descriptor. The lock is taken for reading by transfers that
 	// name such a descriptor, for writing by control operations.
@@ -28,32 +33,41 @@ type Table[O any] struct {
 const DescSpecial = 1
 
 // Find returns the region of a key, nil if there is none.
-func (t *Table[O]) Find(key uint64) *Region[O] { return t.keys.Find(key) }
+func (t *Table[O]) Find(key uint64) *Region[O] {
+	l := t.lines.Load()
+	if l == nil {
+		return nil
+	}
+	return l.region(dataplane.FindRegion(l.word(), key))
+}
 
 // Enter finds the region of a key and enters its gate, which the caller leaves afterwards. nil: there is none, or it is
 // closed.
 func (t *Table[O]) Enter(key uint64) *Region[O] {
-	r := t.keys.Find(key)
+	r := t.Find(key)
 	if r == nil || !r.Gate.Enter() {
 		return nil
 	}
 	return r
 }
 
-// Access finds the region of a key and enters its gate for a range and rights of which the caller is to have all. The
-// caller leaves the gate afterwards. offset is where in the region addr is. Errors: fi.ENOKEY for an unknown or closed
-// key, fi.EACCES when the rights or the range are not the region's.
+// Access finds the region of a key and enters its gate for a range and rights of which the caller is to have all, by
+// the check that the data plane makes (dataplane.Admit). The caller leaves the gate afterwards. offset is where in the
+// region addr is. Errors: fi.ENOKEY for an unknown or closed key, fi.EACCES when the rights or the range are not the
+// region's.
 func (t *Table[O]) Access(key, addr, n, rights uint64) (r *Region[O], offset uint64, err error) {
-	r = t.keys.Find(key)
-	if r == nil || !r.Gate.Enter() {
+	l := t.lines.Load()
+	if l == nil {
 		return nil, 0, fi.ENOKEY
 	}
-	offset = addr - r.Base
-	if r.Rights&rights != rights || offset > r.Length || n > r.Length-offset {
-		r.Gate.Leave()
-		return nil, 0, fi.EACCES
+	line, _, refusal := dataplane.Admit(l.word(), key, addr, n, keyRights(rights))
+	if refusal != fi.Success {
+		return nil, 0, refusal
 	}
-	return r, offset, nil
+	if r = l.region(line); r == nil || !r.Gate.Enter() {
+		return nil, 0, fi.ENOKEY
+	}
+	return r, addr - r.Base, nil
 }
 
 // Translate makes the addresses of a vector those of the regions that descs name, of which there are as many.
@@ -101,6 +115,12 @@ func (t *Table[O]) Describe(r *Region[O]) {
 // the key. One that peers may not access gets a key that means nothing. Errors: fi.EKEYREJECTED for fi.KeyNotAvail, and
 // fi.ENOKEY for a key that another region has.
 func (t *Table[O]) Add(r *Region[O], key uint64, random bool) (uint64, error) {
+	key, old, err := t.add(r, key, random)
+	old.rest()
+	return key, err
+}
+
+func (t *Table[O]) add(r *Region[O], key uint64, random bool) (_ uint64, old *lines[O], err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if random {
@@ -108,30 +128,35 @@ func (t *Table[O]) Add(r *Region[O], key uint64, random bool) (uint64, error) {
 	}
 	switch {
 	case !r.Remote():
-		return key, nil
+		return key, nil, nil
 	case key == fi.KeyNotAvail:
-		return 0, fi.EKEYREJECTED
-	case t.keys.Find(key) != nil:
-		return 0, fi.ENOKEY
+		return 0, nil, fi.EKEYREJECTED
+	case t.Find(key) != nil:
+		return 0, nil, fi.ENOKEY
 	}
-	r.own = keys.Entry[Region[O]]{Key: key, Region: r}
-	t.keys.Add(&r.own)
-	return key, nil
+	r.table, r.key = t, key
+	return key, t.enter(key, r), nil
 }
 
 // Alias returns the second key of a region that has been added, a random one, and whether this call has given it that.
 // fi.ENOKEY: the region's keys are expired.
 func (t *Table[O]) Alias(r *Region[O]) (key uint64, fresh bool, err error) {
+	key, fresh, old, err := t.alias(r)
+	old.rest()
+	return key, fresh, err
+}
+
+func (t *Table[O]) alias(r *Region[O]) (key uint64, fresh bool, old *lines[O], err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.keys.Find(r.own.Key) != r {
-		return 0, false, fmt.Errorf("the region's key is spent: %w", fi.ENOKEY)
+	if t.Find(r.key) != r {
+		return 0, false, nil, fmt.Errorf("the region's key is spent: %w", fi.ENOKEY)
 	}
-	if r.alias == nil {
-		r.alias, fresh = &keys.Entry[Region[O]]{Key: t.unusedKey(), Region: r}, true
-		t.keys.Add(r.alias)
+	if !r.aliased {
+		r.alias, r.aliased, fresh = t.unusedKey(), true, true
+		old = t.enter(r.alias, r)
 	}
-	return r.alias.Key, fresh, nil
+	return r.alias, fresh, old, nil
 }
 
 // Expire ends the keys of a region that stays open.
@@ -155,9 +180,9 @@ func (t *Table[O]) Remove(r *Region[O]) {
 
 // dropKeys takes a region's keys out. The caller has mu.
 func (t *Table[O]) dropKeys(r *Region[O]) {
-	t.keys.Remove(&r.own)
-	if r.alias != nil {
-		t.keys.Remove(r.alias)
+	t.leave(r.key, r)
+	if r.aliased {
+		t.leave(r.alias, r)
 	}
 }
 
@@ -165,10 +190,12 @@ func (t *Table[O]) dropKeys(r *Region[O]) {
 func (t *Table[O]) All() (list []*O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, k := range t.keys.All() {
-		if k == &k.Region.own {
-			list = append(list, k.Region.Owner)
-		}
+	if l := t.lines.Load(); l != nil {
+		l.all(func(line *hot.Region, r *Region[O]) {
+			if line.Key == r.key {
+				list = append(list, r.Owner)
+			}
+		})
 	}
 	return list
 }
@@ -179,7 +206,7 @@ func (t *Table[O]) unusedKey() uint64 {
 		var b [8]byte
 		rand.Read(b[:]) // never fails
 		key := binary.LittleEndian.Uint64(b[:])
-		if key != fi.KeyNotAvail && t.keys.Find(key) == nil {
+		if key != fi.KeyNotAvail && t.Find(key) == nil {
 			return key
 		}
 	}

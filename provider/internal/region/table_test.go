@@ -102,8 +102,11 @@ func TestAlias(t *testing.T) {
 // TestAccess has each right and range that a region does not have, and one that is closed. A refusal leaves the gate.
 func TestAccess(t *testing.T) {
 	var table Table[owner]
-	r := added(t, &table, 7, fi.RemoteRead)
+	r := made(t, attr(fi.RemoteRead, 100), 0, Options{})
 	r.Base = 1000
+	if _, err := table.Add(r, 7, false); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		key, addr, n, rights uint64
 		want                 error
