@@ -360,11 +360,12 @@ FIELD(struct weft_hot_note_out, lock, 0, 4);
 FIELD(struct weft_hot_note_out, open, 4, 4);
 FIELD(struct weft_hot_note_out, starved, 8, 4);
 FIELD(struct weft_hot_note_out, agent_len, 12, 4);
-FIELD(struct weft_hot_note_out, slots, 16, 8);
-FIELD(struct weft_hot_note_out, stream, 24, 8);
-FIELD(struct weft_hot_note_out, sent, 32, 8);
-FIELD(struct weft_hot_note_out, limit, 40, 8);
-FIELD(struct weft_hot_note_out, agent, 48, 64);
+FIELD(struct weft_hot_note_out, waiting, 16, 4);
+FIELD(struct weft_hot_note_out, slots, 24, 8);
+FIELD(struct weft_hot_note_out, stream, 32, 8);
+FIELD(struct weft_hot_note_out, sent, 40, 8);
+FIELD(struct weft_hot_note_out, limit, 48, 8);
+FIELD(struct weft_hot_note_out, agent, 56, 64);
 
 SIZE(struct weft_hot_note_in, 128);
 FIELD(struct weft_hot_note_in, stream, 0, 8);

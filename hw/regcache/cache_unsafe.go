@@ -112,6 +112,9 @@ type Cache struct {
 // noEntry is the number of no entry.
 const noEntry = 0
 
+// notKept is a count of changes that is none.
+const notKept = ^uint64(0)
+
 // Counts are the counts of a watch, by which it is quiet: no change is being taken in (begun and ended agree), and as
 // many as a cache has seen are published. Written by the watch, read by any thread; sequentially consistent.
 type Counts struct{ Begun, Ended, Published *uint64 }
@@ -164,6 +167,9 @@ type Entry struct {
 	number uint32 // in Cache.numbers
 	kept   bool   // in Cache.kept
 	stays  bool   // its addresses stay with their owner
+	// since is Cache.seen as of the last Get or Find that has found the entry to stand for its pages, notKept: it is
+	// for one use. Written under Cache.lock, read by any thread that uses the entry; sequentially consistent.
+	since atomic.Uint64
 	// in Cache.idle
 	older, newer uint32
 }
@@ -263,6 +269,13 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	return c.register(want, access)
 }
 
+// Still reports whether an entry in use stands for the pages of its memory now, without a lock or a system call, if the
+// memory has not been unmapped since the entry was got: that may not have been seen yet. False: Get finds out.
+func (c *Cache) Still(e *Entry) bool {
+	since := e.since.Load()
+	return since != notKept && c.cfg.Watch.Quiet(since)
+}
+
 // Find is Get of a registration that is kept, of memory whose addresses stay, at a device that says where it has it
 // ([hw.Placer]). It returns its number, and where the bytes are for the device; number 0: there is none, or more is to
 // be done. It needs nothing of the runtime.
@@ -345,8 +358,9 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 	return nil
 }
 
-// use takes an entry out of the idle ones. The caller has c.mu.
+// use takes an entry out of the idle ones, which has not changed. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
+	e.since.Store(c.seen)
 	if e.users++; e.users == 1 {
 		c.remove(e)
 	}
@@ -383,6 +397,7 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 		m, err = c.registered(r)
 	}
 	e := &Entry{memory: m, at: want, access: access, users: 1}
+	e.since.Store(notKept)
 	if err == nil {
 		if p, ok := m.(hw.Placer); ok {
 			e.place = p.Place()
@@ -392,6 +407,7 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	kept := err == nil && watched && c.cfg.Private(want) && !c.changed(want)
 	if kept {
 		e.stays = w.Stays(want.Start, want.End)
+		e.since.Store(c.seen)
 		c.keep(e)
 	}
 	c.making = Range{}

@@ -499,15 +499,19 @@ two ends about how many may wait ---- */
  * said; a thread that does not get it does not wait, but posts again. */
 struct weft_hot_note_out {
 	_Atomic uint32_t lock; /* 1: taken. CAS acquire, store release; by posting threads and Go */
-	uint32_t open; /* 1: nothing waits in Go, so the data plane may send */
+	uint32_t open; /* 1: the data plane may send, unless something waits in Go */
 	uint32_t starved; /* since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had */
 	uint32_t agent_len; /* bytes of agent */
+	/* waiting is how many of Go's notifications are to go before what the data plane sends. Added to by posts, taken
+	 * off by Go when they have left, read by posting threads with lock; sequentially consistent. */
+	_Atomic uint32_t waiting;
+	uint32_t pad0;
 	unsigned char *slots; /* with open, of the receiver's ring */
 	uint64_t stream; /* its number, 0: the entry is free. Changed by Go, under its own lock too */
 	uint64_t sent; /* cost of all that was sent */
 	uint64_t limit; /* how far that may go */
 	uint8_t agent[WEFT_AGENT_LONGEST];
-	uint64_t pad0[2];
+	uint64_t pad1[1];
 };
 
 /* weft_hot_note_in is a stream of notifications as its receiver sees it. */

@@ -181,6 +181,7 @@ func TestNoteIsTheRuntimes(t *testing.T) {
 		code   uintptr
 	}{
 		"others wait":        {func(n *notes, p *hot.Post) { n.out.Open = 0 }, hot.PostGo},
+		"others are added":   {func(n *notes, p *hot.Post) { n.out.Waiting = 1 }, hot.PostGo},
 		"another ring":       {func(n *notes, p *hot.Post) { n.out.Slots += 64 }, hot.PostGo},
 		"no stream":          {func(n *notes, p *hot.Post) { n.peer.Link = 0 }, hot.PostGo},
 		"too many peers":     {func(n *notes, p *hot.Post) { n.peer.Link = 2 }, hot.PostGo},

@@ -142,7 +142,7 @@ func sendNote(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.N
 // sendOwn does so with the stream's lock.
 func sendOwn(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.NoteOut, really bool) uintptr {
 	payload := uint64(out.AgentLen) + p.NoteLen
-	if out.Open == 0 || out.Slots != slots || payload > uint64(ep.EagerMax) {
+	if out.Open == 0 || atomic.LoadUint32(&out.Waiting) != 0 || out.Slots != slots || payload > uint64(ep.EagerMax) {
 		return hot.PostGo
 	}
 	cost := hot.NoticeCost + payload

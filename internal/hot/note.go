@@ -27,16 +27,20 @@ const NoteNameBytes = 64
 //weft:name weft_hot_note_out
 type NoteOut struct {
 	_        structs.HostLayout
-	Lock     uint32  `c:"_Atomic"` // 1: taken. CAS acquire, store release; by posting threads and Go
-	Open     uint32  // 1: nothing waits in Go, so the data plane may send
-	Starved  uint32  // since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had
-	AgentLen uint32  // bytes of agent
-	Slots    uintptr `c:"unsigned char *"` // with open, of the receiver's ring
-	Stream   uint64  // its number, 0: the entry is free. Changed by Go, under its own lock too
-	Sent     uint64  // cost of all that was sent
-	Limit    uint64  // how far that may go
-	Agent    [AgentLongest]byte
-	_        [2]uint64
+	Lock     uint32 `c:"_Atomic"` // 1: taken. CAS acquire, store release; by posting threads and Go
+	Open     uint32 // 1: the data plane may send, unless something waits in Go
+	Starved  uint32 // since when the receiver has had no room, ms of CLOCK_MONOTONIC_COARSE; 0: it had
+	AgentLen uint32 // bytes of agent
+	// Waiting is how many of Go's notifications are to go before what the data plane sends. Added to by posts, taken
+	// off by Go when they have left, read by posting threads with Lock; sequentially consistent.
+	Waiting uint32 `c:"_Atomic"`
+	_       uint32
+	Slots   uintptr `c:"unsigned char *"` // with open, of the receiver's ring
+	Stream  uint64  // its number, 0: the entry is free. Changed by Go, under its own lock too
+	Sent    uint64  // cost of all that was sent
+	Limit   uint64  // how far that may go
+	Agent   [AgentLongest]byte
+	_       [1]uint64
 }
 
 // NoteIn is a stream of notifications as its receiver sees it.

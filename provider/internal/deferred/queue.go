@@ -8,27 +8,31 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/handover"
 	"github.com/weft-fabric/weft/internal/pending"
 )
 
 // Queue is a domain's operations that wait for counters, and those that have stopped to wait but are not posted or, if
 // deferred, not complete. The zero value is an empty queue. Any thread may call its methods.
 //
-// None of its locks is taken while no operation waits.
+// mu is not taken while no operation waits, for series neither. No thread that posts waits for runMu.
 //
 //	run (runMu) → mu
 //	a counter's locks → mu
 type Queue struct {
-	mu        sync.Mutex
-	all       map[uint64]*Op // by number
-	last      uint64         // number given out last
-	fired     []*Op          // in order
-	newSeries []entered      // that begin
+	mu    sync.Mutex
+	all   map[uint64]*Op // by number
+	last  uint64         // number given out last
+	fired []*Op          // in order
 	// fresh is the length of fired, ready that and the number of blocked
 	// operations and of series. Changed under mu and runMu, read by threads that may run;
 	// sequentially consistent.
 	fresh, ready atomic.Int32
 
+	begun handover.Stack[entered] // series that the thread which has runMu has not taken over
+
+	// runMu is tried by threads that post, which leave what they post to the one that has it; waited for by those that
+	// close or cancel.
 	runMu   sync.Mutex
 	blocked pending.List[*blockedSequence] // in the order in which they became blocked; under runMu
 	series  pending.List[entered]          // of which something is left to be posted; under runMu

@@ -25,23 +25,24 @@ func (q *Queue) run() {
 		}
 		q.pumpSeries()
 		q.runMu.Unlock()
-		if q.fresh.Load() == 0 && !q.anyNewSeries() {
+		if q.fresh.Load() == 0 && !q.begun.Any() {
 			return
 		}
 	}
 }
 
-// next takes the first operation off the list, nil for none.
+// next takes the first operation off the list, nil for none. The caller has runMu.
 func (q *Queue) next() *Op {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.fired) == 0 {
-		q.fired = nil // what was taken off is garbage
+	if q.fresh.Load() == 0 {
 		return nil
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	w := q.fired[0]
 	q.fired[0] = nil
-	q.fired = q.fired[1:]
+	if q.fired = q.fired[1:]; len(q.fired) == 0 {
+		q.fired = nil // what was taken off is garbage
+	}
 	q.fresh.Add(-1)
 	return w
 }

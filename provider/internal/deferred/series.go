@@ -1,6 +1,10 @@
 package deferred
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/internal/handover"
+)
 
 // Series is an operation that posts others by itself, some at a time: a list's elements. It has begun, and has its turn
 // where the operations of a queue are posted.
@@ -16,11 +20,9 @@ type entered struct {
 	backlog *Backlog
 }
 
-// AddSeries enters a series, and asks for progress of its receive context.
+// AddSeries enters a series, and asks for progress of its receive context. It waits for no other thread.
 func (q *Queue) AddSeries(s Series, b *Backlog) {
-	q.mu.Lock()
-	q.newSeries = append(q.newSeries, entered{s, b})
-	q.mu.Unlock()
+	q.begun.Push(&handover.Node[entered]{It: entered{s, b}})
 	q.ready.Add(1)
 	b.add()
 }
@@ -29,32 +31,19 @@ func (q *Queue) AddSeries(s Series, b *Backlog) {
 func (q *Queue) DropSeries(which func(Series) bool) {
 	q.runMu.Lock()
 	defer q.runMu.Unlock()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	drop := func(s entered) bool {
+	q.series = slices.DeleteFunc(q.begun.Take(q.series), func(s entered) bool {
 		if !which(s.Series) {
 			return false
 		}
 		s.backlog.subtract()
 		q.ready.Add(-1)
 		return true
-	}
-	q.series, q.newSeries = slices.DeleteFunc(q.series, drop), slices.DeleteFunc(q.newSeries, drop)
-}
-
-// anyNewSeries reports whether one has begun that has not been pumped.
-func (q *Queue) anyNewSeries() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.newSeries) != 0
+	})
 }
 
 // pumpSeries posts what is left of series. The caller has runMu.
 func (q *Queue) pumpSeries() {
-	q.mu.Lock()
-	q.series = append(q.series, q.newSeries...)
-	q.newSeries = nil
-	q.mu.Unlock()
+	q.series = q.begun.Take(q.series)
 	q.series.Step(func(s *entered) bool {
 		if !s.Pump() {
 			return false

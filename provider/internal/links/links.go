@@ -252,12 +252,17 @@ func (s *Links) clearLine(line *hot.Peer) {
 
 // Publish writes a connected peer into its line of the table by which the data plane
 // posts (hot.Peer), or its way over a driven transport. A shared address
-// vector has no lines: the data plane would not see that another process changes it.
+// vector has no lines: the data plane would not see that another process changes it. Each post that the runtime does
+// calls it: it takes no lock where there is nothing to write.
 func (s *Links) Publish(addr fi.Addr, l *Link, p *Path) {
 	i := uint32(s.vector.Line(addr))
 	line := s.lines.At(uint64(i))
 	if line == nil || s.vector.Shared() || atomic.LoadUintptr(&line.Slots) != 0 || s.hasPath(i) {
 		return
+	}
+	far := p.Via.Number != 0
+	if far && p.Via != s.driven {
+		return // the data plane has no way over the transport
 	}
 	seen := s.vector.Generation()
 	defer func() {
@@ -271,7 +276,10 @@ func (s *Links) Publish(addr fi.Addr, l *Link, p *Path) {
 	if cur := l.path.Load(); cur != p || p.Err() != nil || s.host.Disconnected() {
 		return
 	}
-	if far := p.Via.Number != 0; far && !s.fillPath(i, p) || !far && s.local.FillPeer(p.Endpoint, line) != nil {
+	if far {
+		way := p.Endpoint.(hw.DrivenEndpoint).HotPath()
+		atomic.StoreUintptr(s.paths.At(i), addressOfWay(way))
+	} else if s.local.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
 	if !slices.Contains(l.filled, i) {
@@ -308,17 +316,6 @@ func (s *Links) AnyPutPending(to hw.Endpoint, l *Link) bool {
 		}
 	}
 	return false
-}
-
-// fillPath publishes the way to a peer over the driven transport, and reports whether
-// that is how it is reached. The caller has the link's mu.
-func (s *Links) fillPath(line uint32, p *Path) bool {
-	if s.driven == nil || p.Via != s.driven {
-		return false
-	}
-	way := p.Endpoint.(hw.DrivenEndpoint).HotPath()
-	atomic.StoreUintptr(s.paths.At(line), addressOfWay(way))
-	return true
 }
 
 // hasPath reports whether a line has a way over the driven transport.

@@ -255,6 +255,30 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestPublishNothing: a post over a transport that the data plane has no way over waits for no thread that is at the
+// link.
+func TestPublishNothing(t *testing.T) {
+	b := newBench(t, 1)
+	b.wires[0].err = hw.ErrUnreachable
+	l := b.link(t)
+	p, err := b.Connect(l)
+	if err != nil || p.Via.Number != 1 {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	done := make(chan bool)
+	go func() {
+		b.Publish(0, l, p)
+		done <- true
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits")
+	}
+}
+
 // TestAddressAgain: an address that is removed has no line, and when it comes again its peer is asked whether it is
 // the same.
 func TestAddressAgain(t *testing.T) {

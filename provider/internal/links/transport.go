@@ -83,6 +83,9 @@ func (p *Transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 // Leave ends that.
 func (p *Transport) Leave(l *rkey.Local) { p.On.Device.Leave(l) }
 
+// Still reports whether it knows the memory as it is now.
+func (p *Transport) Still(l *rkey.Local) bool { return p.On.Device.Still(l) }
+
 // Transports are an endpoint's, by number. Immutable from Enable on.
 type Transports []*Transport
 

@@ -95,7 +95,7 @@ func (s *stream) post(op *Op, to Peer, over Path, corked *Path) (count int, err 
 	for op.next < op.sel.Len() && op.first.Load() == noFailure && !op.stopped() {
 		el := op.sel.At(op.next)
 		if !el.Direct || el.Len == 0 || !s.goes(op, to, over, el.Key) || el.Len > s.longest ||
-			!s.memory.registered.Has(el.Local, el.Len) {
+			!s.memory.used.local.Has(el.Local, el.Len) {
 			break
 		}
 		if !op.places.later(op, over, flags) && flags != 0 && !op.args.Read {
@@ -144,7 +144,7 @@ func (s *stream) move(op *Op, el *dataplane.Element, more bool) (err error) {
 	}
 	status := hw.Done
 	p := takePiece(op, s.over, op.sel.Number(op.next), el.Len, more)
-	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: s.memory.registered.Memory()}
+	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: s.memory.used.local.Memory()}
 	if op.args.Read {
 		status, err = s.by.GetZcopy(s.segment[:], el.Remote, s.remote, &p.done)
 	} else {

@@ -49,9 +49,6 @@ const (
 // Of reports whether the operation is one of the endpoint's.
 func (op *Op) Of(o *Posts) bool { return op.list.of == o }
 
-// work is the number of an element, or of consecutive ones by the place of the first.
-func (op *Op) work(n uint32) uint64 { return Work(op.slot, n) }
-
 // Elements is the selection of the operation, for any thread while one of its requests is under way.
 func (op *Op) Elements() pieces.Selection {
 	return pieces.Selection{List: &op.list.shape, Picks: op.sel.Picks}
@@ -166,16 +163,6 @@ func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
 	return op.list.of.ep.Post(to, over, el)
-}
-
-// fail notes that an element has failed.
-func (op *Op) fail(n uint32, status fi.Errno) {
-	mine := uint64(n)<<32 | uint64(uint32(status))
-	for old := op.first.Load(); mine < old; old = op.first.Load() {
-		if op.first.CompareAndSwap(old, mine) {
-			return
-		}
-	}
 }
 
 // end takes in that all elements have ended.

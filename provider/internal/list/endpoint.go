@@ -155,6 +155,7 @@ type Path interface {
 type Device interface {
 	Use(addr, n uint64, access hw.Access) (rkey.Local, error)
 	Leave(l *rkey.Local)
+	Still(l *rkey.Local) bool
 }
 
 // Notes are the notifications of an endpoint. See [note.Outbox].

@@ -540,11 +540,16 @@ type standIn struct {
 	first, n   uint64
 	access     hw.Access
 	knows      bool // memory: elements go without operations of their own
+	full       bool // it takes no memory
+	still      bool // it sees that memory has not changed
 }
 
 func (d *standIn) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 	d.used++
 	d.first, d.n, d.access = addr, n, access
+	if d.full {
+		return rkey.Local{}, hw.ErrNoResource
+	}
 	if !d.knows {
 		return rkey.Local{}, nil
 	}
@@ -558,7 +563,8 @@ func (anyMemory) Register(hw.Region) (hw.Memory, error) { return registered{}, n
 
 type registered struct{ hw.Memory }
 
-func (d *standIn) Leave(*rkey.Local) { d.left++ }
+func (d *standIn) Leave(*rkey.Local)      { d.left++ }
+func (d *standIn) Still(*rkey.Local) bool { return d.still }
 
 // want fails the test if an error has another errno.
 func want(t testing.TB, err error, errno fi.Errno, format string, args ...any) {

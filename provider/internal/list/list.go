@@ -37,6 +37,12 @@ type List struct {
 	near    uint64         // local memory of a device, 0: all is the process's own
 	host    extent         // that has all local memory of the process's own
 	addr    fi.Addr        // of the owner
+	// known is host as a device knows it for posts, nil: it is not kept. Changed by compare-and-swap by the thread that
+	// runs the work queue, which then reads closed, taken out by Close behind its store of that and by the other that
+	// finds it; sequentially consistent, as moved is: the bytes of posts by a device since host was registered last, or
+	// was to be. Added to by the thread that runs the work queue.
+	known atomic.Pointer[registration]
+	moved atomic.Uint64
 }
 
 // builder is a list that is being made.
@@ -177,6 +183,7 @@ func (l *List) Close() error {
 		return fi.EBADF
 	}
 	l.release()
+	l.forget()
 	l.of.ep.Release()
 	if room := l.room; l.posts.Load() == 0 {
 		room.Free()

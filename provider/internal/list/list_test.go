@@ -229,42 +229,6 @@ func TestNoSlot(t *testing.T) {
 	}
 }
 
-// TestRegister has a device know a list's memory once for a post, and until that ends, where it is dense enough.
-func TestRegister(t *testing.T) {
-	for _, c := range []struct {
-		stride, used uint64
-		access       hw.Access
-		a            Args
-	}{
-		{16, 1, 0, Args{}}, {32, 1, hw.LocalWrite, Args{Read: true}}, {40, 0, 0, Args{}},
-		{16, 0, 0, Args{Picks: []uint32{1}}},
-	} {
-		h := newHost(t, 1)
-		d := &standIn{}
-		h.path.rdma = d
-		p := strided(h.region(1, 1<<12, false), 8, 20)
-		p.LocalStride = c.stride
-		want(t, h.of(p).Post(&c.a), fi.Success, "post")
-		h.settle()
-		if uint64(d.used) != c.used || d.left != 1 ||
-			c.used != 0 && (d.first != hostBase || d.n != 19*c.stride+8 || d.access != c.access) {
-			t.Errorf("%+v: %+v", c, d)
-		}
-	}
-	h := newHost(t, 1)
-	d := &standIn{}
-	h.path.rdma = d
-	want(t, h.of(strided(h.region(1, 1<<12, false), 8, 20)).Write(1), fi.Success, "post")
-	for len(h.flying) == 0 {
-		h.step()
-	}
-	h.posts.Unregister()
-	if d.used != 1 || d.left != 1 {
-		t.Errorf("an endpoint that is closed leaves %+v", d)
-	}
-	h.settle()
-}
-
 // TestPieces has a device move elements that end with an error, or do not end: those that it refuses go as messages
 // when the others have ended, unless the post is canceled or has failed by then.
 func TestPieces(t *testing.T) {

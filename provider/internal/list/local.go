@@ -1,14 +1,16 @@
 package list
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 )
 
 // Local memory of lists that goes by a device. Elements are often shorter than the pages that are registered, and more
-// than registrations that are kept, so the device is given all local memory of a list at once, for as long as a post of
-// it lasts, where that is not much more than the elements have.
+// than registrations that are kept, so the device is given all local memory of a list at once, where that is not much
+// more than the elements have, and than posts have moved by now.
 
 // extent is memory from one address to before another, empty at first.
 type extent struct{ first, end uint64 }
@@ -24,38 +26,116 @@ func (s *extent) add(r *dataplane.Run) {
 	s.end = max(s.end, r.Local+uint64(r.Count-1)*r.Here+r.Len)
 }
 
-// sparse is how much longer than its elements a list's memory may be for it to be registered as a whole.
+// sparse is how much longer than its elements, and than what was moved of them, a list's memory may be for it to be
+// registered as a whole.
 const sparse = 4
+
+// A registration stays with the list for later posts, which then take no lock of a cache, as long as it stands for the
+// memory: that is not unmapped before the list is closed, and other changes the device's cache sees (Device.Still).
+
+// registration is a list's memory as a device knows it, which posts share.
+type registration struct {
+	local  rkey.Local // until its end
+	device Device     // immutable
+	access hw.Access  // immutable
+	// users are the posts that use it, and the list while it keeps it (List.known). Added to by posts as long as it is
+	// not 0 (R0), taken off by any thread, the last of which ends the registration (R1); sequentially consistent.
+	users atomic.Int64
+}
+
+// use counts a post as a user, if the device is this one, with at least these rights, and knows the memory as it is.
+// nil is no registration.
+func (r *registration) use(device Device, access hw.Access) bool {
+	if r == nil || r.device != device || r.access&access != access {
+		return false
+	}
+	for n := r.users.Load(); n != 0; n = r.users.Load() {
+		if !r.users.CompareAndSwap(n, n+1) { // R0
+			continue
+		}
+		still := device.Still(&r.local)
+		if !still {
+			r.leave()
+		}
+		return still
+	}
+	return false
+}
+
+// leave takes a user off. nil is no registration.
+func (r *registration) leave() {
+	if r != nil && r.users.Add(-1) == 0 { // R1
+		r.device.Leave(&r.local)
+	}
+}
+
+// keep has later posts use a registration, which has the caller as its user, instead of the list's former one.
+func (l *List) keep(former, r *registration) {
+	r.users.Add(1)
+	if !l.known.CompareAndSwap(former, r) { // R2
+		r.leave()
+		return
+	}
+	former.leave()
+	if l.closed.Load() { // R3
+		l.forget()
+	}
+}
+
+// forget ends the list's use of what it keeps.
+func (l *List) forget() { l.known.Swap(nil).leave() } // R4
+
+// registered returns a registration of the list's memory for a post by a device, with the post as a user. nil: elements
+// are registered by themselves.
+func (l *List) registered(op *Op, device Device, access hw.Access) *registration {
+	if !l.of.cfg.TokenWays.RDMA {
+		return nil
+	}
+	former := l.known.Load()
+	if former.use(device, access) {
+		return former
+	}
+	n := l.host.end - l.host.first
+	if moved := l.moved.Add(op.total); n == 0 || n > sparse*min(moved, l.shape.Bytes) {
+		return nil
+	}
+	l.moved.Store(0)
+	local, err := device.Use(l.host.first, n, access)
+	if err != nil { // without room, or where the range is not whole: one by one, until as much is moved again
+		return nil
+	}
+	r := &registration{local: local, device: device, access: access}
+	r.users.Store(1)
+	if device.Still(&r.local) {
+		l.keep(former, r)
+	}
+	return r
+}
 
 // known is a list's memory that a device knows until a post ends.
 type known struct {
-	registered rkey.Local
-	asked      Device // nil: none was yet
+	used  *registration // nil: there is none
+	asked Device        // nil: none was yet
 }
 
 // register has the device of a path know the list's memory, unless that is known or was in vain, and returns it. nil:
 // elements are registered by themselves.
 func (op *Op) register(over Path) *rkey.Local {
-	l, access, device, m := op.list, hw.Access(0), over.Device(), &op.stream.memory
+	device, m := over.Device(), &op.stream.memory
 	if device == nil || m.asked != nil && m.asked != device {
 		return nil
 	}
 	if m.asked == nil {
-		m.asked = device
-		n := l.host.end - l.host.first
-		if op.sel.Len() == 1 || n == 0 || n > sparse*op.total || !l.of.cfg.TokenWays.RDMA {
-			return nil
-		}
+		access := hw.Access(0)
 		if op.args.Read {
 			access = hw.LocalWrite
 		}
-		// Without room, or where the range is not whole, one by one.
-		m.registered, _ = device.Use(l.host.first, n, access)
+		m.asked, m.used = device, op.list.registered(op, device, access)
 	}
-	if m.registered.Memory() == nil {
+	if m.used == nil {
 		return nil
 	}
-	return &m.registered
+	return &m.used.local
 }
 
 // Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
@@ -68,7 +148,6 @@ func (o *Posts) Unregister() {
 
 // unregister ends that. No element is under way.
 func (op *Op) unregister() {
-	if m := &op.stream.memory; m.asked != nil {
-		m.asked.Leave(&m.registered)
-	}
+	op.stream.memory.used.leave()
+	op.stream.memory.used = nil
 }

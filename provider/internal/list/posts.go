@@ -93,6 +93,16 @@ func (o *Posts) Ended(work uint64, status fi.Errno, n uint64) {
 	}
 }
 
+// fail notes that an element has failed.
+func (op *Op) fail(n uint32, status fi.Errno) {
+	mine := uint64(n)<<32 | uint64(uint32(status))
+	for old := op.first.Load(); mine < old; old = op.first.Load() {
+		if op.first.CompareAndSwap(old, mine) {
+			return
+		}
+	}
+}
+
 // Together is a request of several elements that ends. Failed says of one that failed where: of a write the number of
 // the element in the request, of a read the byte.
 type Together struct {

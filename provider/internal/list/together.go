@@ -72,6 +72,9 @@ func (op *Op) together(over Path) *together {
 // MaxTogether bounds the elements of one request, where they are short.
 const MaxTogether = 8 * wire.MaxElements
 
+// work is the number of an element, or of consecutive ones by the place of the first.
+func (op *Op) work(n uint32) uint64 { return Work(op.slot, n) }
+
 // postTogether posts the next elements as one request. Errors as of Network.
 func (op *Op) postTogether(to Peer, t *together) error {
 	ep := op.list.of.ep

@@ -91,11 +91,19 @@ func lockStream(o *hot.NoteOut) {
 
 func unlockStream(o *hot.NoteOut) { atomic.StoreUint32(&o.Lock, 0) }
 
+// lineOf is the entry by which the data plane sends to a peer, nil: there is none.
+func (m *memory) lineOf(p Peer) *hot.NoteOut {
+	if i := int(p.Number()); i < len(m.outs) {
+		return &m.outs[i]
+	}
+	return nil
+}
+
 // streamTo returns the entry of a new stream to a peer, with its lock.
 func (o *Outbox) streamTo(p Peer, stream uint64) *hot.NoteOut {
-	s := &hot.NoteOut{}
-	if outs, i := o.notes.memory.outs, int(p.Number()); i < len(outs) && outs[i].Stream == 0 {
-		s = &outs[i]
+	s := o.notes.memory.lineOf(p)
+	if s == nil || s.Stream != 0 {
+		s = &hot.NoteOut{}
 	}
 	lockStream(s)
 	s.Open, s.Stream, s.Sent, s.Limit = 0, stream, 0, window
@@ -104,7 +112,7 @@ func (o *Outbox) streamTo(p Peer, stream uint64) *hot.NoteOut {
 }
 
 // name gives a stream the endpoint's name for itself. The caller has the stream's lock.
-func (o *Outbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agent)) }
+func (o *Outbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agentNow())) }
 
 // endStream gives a stream's entry back.
 func endStream(s *hot.NoteOut) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -82,7 +83,7 @@ type toPeer struct {
 }
 
 func (p toPeer) Number() uint32        { return uint32(p.number) }
-func (p toPeer) Count(n int64)         { *p.count += n }
+func (p toPeer) Count(n int64)         { atomic.AddInt64(p.count, n) }
 func (p toPeer) Ring() (uintptr, bool) { return 0, false }
 func (p toPeer) MaxPart() int          { return p.maxPart }
 
@@ -301,8 +302,8 @@ func TestOrder(t *testing.T) {
 				t.Errorf("post %d ended with %v", i, p.ends)
 			}
 		}
-		if ended != total || x.notes.Out.bytes != 0 || *to[1].count != 0 {
-			t.Errorf("%d of %d ended, %d bytes are queued", ended, total, x.notes.Out.bytes)
+		if ended != total || x.notes.Out.bytes.Load() != 0 || *to[1].count != 0 {
+			t.Errorf("%d of %d ended, %d bytes are queued", ended, total, x.notes.Out.bytes.Load())
 		}
 	})
 }
@@ -406,8 +407,8 @@ func TestEnds(t *testing.T) {
 		t.Error("a notification ended before its post")
 	}
 	x.notes.Out.Settle(&open.Outgoing, fi.Success)
-	if len(open.ends) != 1 || open.ends[0] != fi.ECONNRESET || x.notes.Out.bytes != 0 || *to[1].count != 0 {
-		t.Errorf("ended %v, %d bytes are queued", open.ends, x.notes.Out.bytes)
+	if len(open.ends) != 1 || open.ends[0] != fi.ECONNRESET || x.notes.Out.bytes.Load() != 0 || *to[1].count != 0 {
+		t.Errorf("ended %v, %d bytes are queued", open.ends, x.notes.Out.bytes.Load())
 	}
 	if q, line := len(x.notes.Out.queues), &x.notes.memory.outs[1]; q != 0 || line.Stream != 0 {
 		t.Errorf("%d queues, stream %#x to a receiver that is gone", q, line.Stream)
@@ -420,7 +421,7 @@ func TestEnds(t *testing.T) {
 	if err := x.notes.Out.Add(&dropped.Outgoing, to[1], nil, true); err != nil {
 		t.Fatal(err)
 	}
-	if x.notes.Out.Take(&dropped.Outgoing, to[1]); x.notes.Out.bytes != 0 || *to[1].count != 0 {
+	if x.notes.Out.Take(&dropped.Outgoing, to[1]); x.notes.Out.bytes.Load() != 0 || *to[1].count != 0 {
 		t.Error("a post that is refused counts")
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/handover"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -20,6 +22,10 @@ import (
 //
 // A write with a notification has its elements performed by the time that they end (fi.DeliveryComplete), so no order
 // of ways or flows matters. The bytes are copied by Add.
+//
+// No thread that posts, or ends a post, waits for another: it leaves what it does as a step to the thread that is at
+// the notifications, which it is itself if no other is (package handover). The order of posts is that of their steps.
+// While a notification of a stream is added and has not left, the data plane sends none there (hot.NoteOut.Waiting).
 
 // Owner is the post that a notification belongs to.
 type Owner interface {
@@ -29,7 +35,7 @@ type Owner interface {
 }
 
 // Outgoing is a notification to be sent. Its exported fields are immutable from Add on, the others are guarded by
-// Outbox.mu, but for what is said at the field.
+// Outbox.mu from then on, but for what is said at the field.
 type Outgoing struct {
 	Owner   Owner
 	Context uint64 // of the post, for Cancel
@@ -44,7 +50,29 @@ type Outgoing struct {
 	ready bool
 	lost  fi.Errno // why it is not to be sent, when its post is ready; fi.Success: it is
 	end   uint64   // the stream's cost with it, once it is sent
+
+	line  *hot.NoteOut                         // where the data plane sees that it waits, nil: nowhere; immutable
+	steps [stepsOfPost]handover.Node[noteStep] // of it: that it is added; and that it is settled, or taken back
 }
+
+// noteStep is what a post leaves to the thread that is at the notifications.
+type noteStep struct {
+	n      *Outgoing
+	peer   Peer     // of one that is added or taken back
+	status fi.Errno // of one that is settled
+	does   stepOf
+}
+
+// stepOf is what a step is.
+type stepOf uint8
+
+const (
+	stepAdd stepOf = iota
+	stepSettle
+	stepTake
+
+	stepsOfPost = 2 // at most
+)
 
 func (n *Outgoing) cost() uint64 { return wire.NoticeCost + uint64(len(n.bytes)) }
 
@@ -62,16 +90,22 @@ type queue struct {
 	listed  bool        // in Outbox.ready
 }
 
-// Outbox are the notifications of an endpoint that have not ended. The lock is taken for short times by posting
-// threads, by threads that end a post, and by the lease holder. A thread that has the lock takes no lease.
+// Outbox are the notifications of an endpoint that have not ended. A thread that has the lock takes no lease.
 type Outbox struct {
-	notes  *Notes
+	notes *Notes
+	agent atomic.Pointer[[]byte] // the endpoint's name for itself, nil: none. Stored by SetAgent, read by posts
+	// bytes is the cost of all that are added and have not left. Added to by posts, taken off by the holder of mu;
+	// sequentially consistent.
+	bytes atomic.Uint64
+	steps handover.Stack[noteStep] // which no thread has done
+
+	// mu guards what follows. It is tried by threads that post and that end a post, and waited for by the lease holder
+	// and by control operations, for short times.
 	mu     sync.Mutex
-	agent  []byte
-	bytes  uint64 // cost of all that are queued
 	queues map[Peer]*queue
 	byID   map[uint64]*queue // by stream
 	ready  []*queue          // of which something may go
+	doing  []noteStep        // room for steps
 }
 
 // ended is one that has ended, for its owner, without the lock.
@@ -81,11 +115,64 @@ type ended struct {
 	status fi.Errno
 }
 
+// lock takes the lock, and does the steps that there are. ends are what has ended with them, for unlock.
+func (o *Outbox) lock() (ends []ended) {
+	o.mu.Lock()
+	return o.catchUp(nil)
+}
+
+// unlock gives the lock back, with what has ended.
+func (o *Outbox) unlock(ends []ended) {
+	o.mu.Unlock()
+	o.finish(ends)
+	if o.steps.Any() {
+		o.run()
+	}
+}
+
+// leave leaves a step, and does what there is to be done unless another thread does it, or this one further up its
+// stack.
+func (o *Outbox) leave(at *handover.Node[noteStep], it noteStep) {
+	at.It = it
+	o.steps.Push(at)
+	o.run()
+}
+
+// run does the steps that there are, unless another thread does.
+func (o *Outbox) run() {
+	for o.mu.TryLock() {
+		ends := o.catchUp(nil)
+		o.mu.Unlock()
+		o.finish(ends)
+		if !o.steps.Any() {
+			return
+		}
+	}
+}
+
+// catchUp does the steps that there are, and appends what has ended. The caller has o.mu.
+func (o *Outbox) catchUp(ends []ended) []ended {
+	o.doing = o.steps.Take(o.doing[:0])
+	for i := range o.doing {
+		switch it := &o.doing[i]; it.does {
+		case stepAdd:
+			o.added(it.n, it.peer)
+		case stepSettle:
+			ends = o.settled(it.n, it.status, ends)
+		default:
+			o.taken(it.n, it.peer)
+		}
+	}
+	clear(o.doing)
+	return ends
+}
+
 // SetAgent sets the name that later notifications carry, at most AgentLongest bytes.
 func (o *Outbox) SetAgent(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.agent = []byte(name)
+	agent := []byte(name)
+	ends := o.lock()
+	defer func() { o.unlock(ends) }()
+	o.agent.Store(&agent)
 	for _, q := range o.queues {
 		lockStream(q.line)
 		o.name(q.line)
@@ -93,18 +180,41 @@ func (o *Outbox) SetAgent(name string) {
 	}
 }
 
+// agentNow is the endpoint's name for itself.
+func (o *Outbox) agentNow() []byte {
+	if agent := o.agent.Load(); agent != nil {
+		return *agent
+	}
+	return nil
+}
+
 // Add enters a notification of at most Longest bytes as the last to a peer; the bytes are the caller's again.
 // fi.EAGAIN: too many wait, which does not count if it must.
 func (o *Outbox) Add(n *Outgoing, p Peer, note []byte, must bool) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !must && o.bytes != 0 && o.bytes+wire.NoticeCost+uint64(len(note)) > o.notes.bound {
-		return fi.EAGAIN
+	agent := o.agentNow()
+	cost := wire.NoticeCost + uint64(len(agent)+len(note))
+	for old := o.bytes.Load(); ; old = o.bytes.Load() {
+		if !must && old != 0 && old+cost > o.notes.bound {
+			return fi.EAGAIN
+		}
+		if o.bytes.CompareAndSwap(old, old+cost) {
+			break
+		}
 	}
-	n.bytes = append(append(make([]byte, 0, len(o.agent)+len(note)), o.agent...), note...)
+	n.bytes = append(append(make([]byte, 0, len(agent)+len(note)), agent...), note...)
 	n.head = wire.Notice{
-		Op: uint8(n.Op), Tag: n.Tag, Ack: n.Ack, Agent: uint8(len(o.agent)), Length: uint32(len(n.bytes)),
+		Op: uint8(n.Op), Tag: n.Tag, Ack: n.Ack, Agent: uint8(len(agent)), Length: uint32(len(n.bytes)),
 	}
+	if n.line = o.notes.memory.lineOf(p); n.line != nil {
+		atomic.AddUint32(&n.line.Waiting, 1)
+	}
+	p.Count(1) // fences wait for it, and the link stays
+	o.leave(&n.steps[0], noteStep{n: n, peer: p, does: stepAdd})
+	return nil
+}
+
+// added puts a notification into its queue. The caller has o.mu.
+func (o *Outbox) added(n *Outgoing, p Peer) {
 	q := o.queues[p]
 	if q == nil {
 		q = o.newQueue(p, nil)
@@ -113,9 +223,15 @@ func (o *Outbox) Add(n *Outgoing, p Peer, note []byte, must bool) error {
 		q.shut()
 	}
 	q.list, n.queue = append(q.list, n), q
-	o.bytes += n.cost()
-	p.Count(1) // fences wait for it, and the link stays
-	return nil
+}
+
+// left takes in that a notification is in no queue any more. The caller has o.mu.
+func (o *Outbox) left(n *Outgoing) {
+	o.bytes.Add(-n.cost())
+	n.queue = nil
+	if n.line != nil {
+		atomic.AddUint32(&n.line.Waiting, ^uint32(0))
+	}
 }
 
 // newQueue makes the queue of a link, of which some wait. The caller has o.mu.
@@ -129,8 +245,11 @@ func (o *Outbox) newQueue(p Peer, waiting []*Outgoing) *queue {
 
 // Take takes back a notification that Add has just entered, whose post is refused.
 func (o *Outbox) Take(n *Outgoing, p Peer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.leave(&n.steps[1], noteStep{n: n, peer: p, does: stepTake})
+}
+
+// taken takes a notification back. The caller has o.mu.
+func (o *Outbox) taken(n *Outgoing, p Peer) {
 	if q := o.queues[p]; q != nil {
 		if i := slices.Index(q.list, n); i >= 0 {
 			o.drop(q, i)
@@ -143,8 +262,7 @@ func (o *Outbox) Take(n *Outgoing, p Peer) {
 // drop takes the i-th notification out of a queue. A queue of which only notifications that are lost were left ends.
 func (o *Outbox) drop(q *queue, i int) {
 	lost := q.list[i].lost != fi.Success
-	o.bytes -= q.list[i].cost()
-	q.list[i].queue = nil
+	o.left(q.list[i])
 	if i != 0 {
 		q.list = slices.Delete(q.list, i, i+1)
 		return
@@ -163,38 +281,39 @@ func (o *Outbox) end(q *queue) {
 	endStream(q.line)
 }
 
-// Settle takes in that what comes before a notification in its post has ended, with a status, and sends it if it can
+// Settle takes in that what comes before a notification in its post has ended, with a status, and has it sent if it can
 // go.
 func (o *Outbox) Settle(n *Outgoing, status fi.Errno) {
-	var ends []ended
-	o.mu.Lock()
+	o.leave(&n.steps[1], noteStep{n: n, status: status, does: stepSettle})
+}
+
+// settled sends a notification if it can go, and appends what has ended. The caller has o.mu.
+func (o *Outbox) settled(n *Outgoing, status fi.Errno, ends []ended) []ended {
 	n.ready, n.head.Status = true, uint16(status)
-	if q := n.queue; q != nil {
-		if status == fi.Success {
-			status = n.lost
-		}
-		if n.lost != fi.Success || status != fi.Success && !n.OnError {
-			o.drop(q, slices.Index(q.list, n))
-			ends = append(ends, ended{n, q.peer, status})
-		}
-		ends = o.advance(q, ends)
+	q := n.queue
+	if q == nil {
+		return ends
 	}
-	o.mu.Unlock()
-	o.finish(ends)
+	if status == fi.Success {
+		status = n.lost
+	}
+	if n.lost != fi.Success || status != fi.Success && !n.OnError {
+		o.drop(q, slices.Index(q.list, n))
+		ends = append(ends, ended{n, q.peer, status})
+	}
+	return o.advance(q, ends)
 }
 
 // pump sends what waited. The caller holds the lease.
 func (o *Outbox) pump() {
-	o.mu.Lock()
+	ends := o.lock()
 	list := o.ready
 	o.ready = nil
-	var ends []ended
 	for _, q := range list {
 		q.listed = false
 		ends = o.advance(q, ends)
 	}
-	o.mu.Unlock()
-	o.finish(ends)
+	o.unlock(ends)
 }
 
 // wake has progress serve a queue. The caller has o.mu.
@@ -287,34 +406,36 @@ func (o *Outbox) ask(q *queue, p Path) error {
 
 // credit takes in what a receiver grants.
 func (o *Outbox) credit(e Leased, src hw.Source, stream uint64, w *wire.NoticeWords) {
-	var ends []ended
-	o.mu.Lock()
-	q := o.byID[stream]
-	if q == nil { // of a connection that is gone
-		o.mu.Unlock()
-		return
+	ends := o.lock()
+	valid := true
+	if q := o.byID[stream]; q != nil { // else of a connection that is gone
+		if valid = q.grants(e, src, w); valid {
+			for len(q.unacked) != 0 && q.unacked[0].end <= w.B {
+				ends = append(ends, ended{q.unacked[0], q.peer, fi.Success})
+				q.unacked[0] = nil
+				q.unacked = q.unacked[1:]
+			}
+			o.wake(q)
+		}
 	}
-	lockStream(q.line)
-	sent := q.line.Sent
-	unlockStream(q.line)
-	if !e.Owns(src, q.peer.Number()) || w.B > sent {
-		o.mu.Unlock()
+	o.unlock(ends)
+	if !valid {
 		e.Malformed(src, "credit of a stream that is not its own, or for what was not sent")
-		return
 	}
+}
+
+// grants enters what a receiver grants. False: it is not the stream's, or it grants what was not sent. The caller has
+// o.mu.
+func (q *queue) grants(e Leased, src hw.Source, w *wire.NoticeWords) bool {
 	lockStream(q.line)
+	defer unlockStream(q.line)
+	if !e.Owns(src, q.peer.Number()) || w.B > q.line.Sent {
+		return false
+	}
 	if w.A > q.line.Limit {
 		q.line.Limit, q.asked = w.A, false
 	}
-	unlockStream(q.line)
-	for len(q.unacked) != 0 && q.unacked[0].end <= w.B {
-		ends = append(ends, ended{q.unacked[0], q.peer, fi.Success})
-		q.unacked[0] = nil
-		q.unacked = q.unacked[1:]
-	}
-	o.wake(q)
-	o.mu.Unlock()
-	o.finish(ends)
+	return true
 }
 
 // lose ends all of a queue. The caller has o.mu.
@@ -329,8 +450,7 @@ func (o *Outbox) lose(q *queue, status fi.Errno, ends []ended) []ended {
 			waiting = append(waiting, n)
 			continue
 		}
-		o.bytes -= n.cost()
-		n.queue = nil
+		o.left(n)
 		ends = append(ends, ended{n, q.peer, status})
 	}
 	o.end(q)
@@ -346,32 +466,39 @@ func (o *Outbox) lose(q *queue, status fi.Errno, ends []ended) []ended {
 
 // Lost ends the notifications to a peer that is gone. The caller holds the lease.
 func (o *Outbox) Lost(p Peer, status fi.Errno) {
-	o.mu.Lock()
-	var ends []ended
+	ends := o.lock()
 	if q := o.queues[p]; q != nil {
-		ends = o.lose(q, status, nil)
+		ends = o.lose(q, status, ends)
 	}
-	o.mu.Unlock()
-	o.finish(ends)
+	o.unlock(ends)
 }
 
 // Cancel ends with fi.ECANCELED a notification of a context that is settled and of which nothing is sent, and reports
 // whether there is one.
 func (o *Outbox) Cancel(context uint64) bool {
-	o.mu.Lock()
+	ends := o.lock()
+	n := o.waiting(context)
+	if n != nil {
+		q := n.queue
+		o.drop(q, slices.Index(q.list, n))
+		o.wake(q)
+		ends = append(ends, ended{n, q.peer, fi.ECANCELED})
+	}
+	o.unlock(ends)
+	return n != nil
+}
+
+// waiting returns a notification of a context that is settled and of which nothing is sent, nil: there is none. The
+// caller has o.mu.
+func (o *Outbox) waiting(context uint64) *Outgoing {
 	for _, q := range o.queues {
-		for i, n := range q.list {
+		for _, n := range q.list {
 			if n.ready && n.head.Offset == 0 && n.Context == context {
-				o.drop(q, i)
-				o.wake(q)
-				o.mu.Unlock()
-				o.finish([]ended{{n, q.peer, fi.ECANCELED}})
-				return true
+				return n
 			}
 		}
 	}
-	o.mu.Unlock()
-	return false
+	return nil
 }
 
 // finish gives what has ended to its owners.

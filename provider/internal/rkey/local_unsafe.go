@@ -54,6 +54,10 @@ func (d Device) Leave(l *Local) {
 	*l = Local{}
 }
 
+// Still reports whether the device knows the memory as it is now, which has not been unmapped since Use: without a lock
+// or a system call. False: another Use finds out.
+func (d Device) Still(l *Local) bool { return l.entry != nil && !l.part && d.Cache.Still(l.entry) }
+
 // Part is n bytes at an address, which the memory has: it is registered as long as the memory is.
 func (l *Local) Part(addr, n uint64) Local {
 	return Local{addr: addr, n: n, memory: l.memory, part: true}

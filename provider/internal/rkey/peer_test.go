@@ -67,12 +67,23 @@ func TestPeerRefuses(t *testing.T) {
 	}
 }
 
-// TestPeerBound keeps a bounded number of keys.
+// TestPeerBound keeps a bounded number of keys, and more than 4,096.
 func TestPeerBound(t *testing.T) {
 	var k Peer
-	for key := range uint64(3 * maxKeys) {
-		if k.Find(key); len(k.list) > maxKeys {
-			t.Fatalf("%d keys", len(k.list))
+	most := 0
+	for key := range uint64(3 * lists * listKeys) {
+		k.Find(key)
+		n := 0
+		for i := range k.lists {
+			if list := k.lists[i].Load(); list != nil {
+				n += len(*list)
+			}
 		}
+		if most = max(most, n); n > lists*listKeys {
+			t.Fatalf("%d keys", n)
+		}
+	}
+	if most < 4096 {
+		t.Errorf("%d keys", most)
 	}
 }
