@@ -20,8 +20,11 @@ type Protocol struct {
 	*Groups
 	ep Leased // immutable
 
-	joining    []*Group    // whose members are not all there
-	early      []earlyJoin // of members whose group is not known here
+	joining    []*Group           // whose members are not all there; those of a series in the order of their numbers
+	series     map[uint64]*series // by joining.own
+	early      []earlyJoin        // of members whose group is not known here
+	pumping    bool               // pumpJoins runs
+	pumpAgain  bool               // and is to do so again
 	blocked    []*collMember
 	steps      *collStep // free
 	spareEarly *earlyStep
@@ -69,7 +72,7 @@ func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
 	g := &Groups{
 		host: host, cfg: s.Config, deviceMemory: s.DeviceMemory, persistent: map[*keptMemory]struct{}{},
 	}
-	c := &Protocol{Groups: g, ep: leased}
+	c := &Protocol{Groups: g, ep: leased, series: map[uint64]*series{}}
 	c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 	c.ordered.c = c
 	return g, c
@@ -99,7 +102,7 @@ func (c *Protocol) Busy() bool {
 // unsent reports whether a join has not been sent to all.
 func (c *Protocol) unsent() bool {
 	for _, g := range c.joining {
-		if g.join.unsent != 0 {
+		if g.unsent() {
 			return true
 		}
 	}
@@ -151,7 +154,7 @@ func (c *Groups) find(addr fi.Addr) *Group {
 		return nil
 	}
 	i := uint32(addr) & (1<<groupIndexBits - 1)
-	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].addr() != addr {
+	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].address != addr {
 		return nil
 	}
 	return c.groups[i]
@@ -172,15 +175,17 @@ func (c *Groups) enter(g *Group) error {
 	if i == len(c.groups) {
 		c.groups = append(c.groups, nil)
 	}
-	c.generation++
-	g.id = uint64(c.generation)<<32 | uint64(i)
+	g.id = uint64(i)
+	c.name(g)
+	g.address = av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
 	c.groups[i] = g
 	return nil
 }
 
-// addr is the group's address.
-func (g *Group) addr() fi.Addr {
-	return av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
+// name gives a group another number, by which the members name it. The caller has c.mu and the lease.
+func (c *Groups) name(g *Group) {
+	c.generation++
+	g.id = uint64(c.generation)<<32 | g.id&(1<<32-1)
 }
 
 // member returns the group of a number and its member of a rank, which a message is from. g is nil if there is no such
@@ -213,6 +218,6 @@ func (c *Protocol) control(m *collMember, id hw.AMID, header uint64, head []byte
 
 // warn logs what went wrong with a group.
 func (g *Group) warn(format string, args ...any) {
-	about := []any{uint64(g.addr()), g.rank, len(g.members)}
+	about := []any{uint64(g.address), g.rank, len(g.members)}
 	log.Warnf(log.EPData, "group %#x, rank %d of %d: "+format, append(about, args...)...)
 }
