@@ -170,8 +170,8 @@ static const struct test tests[] = {
 	{ "outstanding", test_outstanding, 3, 60, 3000 },
 	{ "killed", test_killed, 4, 60, 10 },
 	{ "killed_long", test_killed, 4, 60, 100000 },
-	{ "withdraw_2", test_withdraw, 2, 60, 24 },
-	{ "withdraw_3", test_withdraw, 3, 60, 24 },
+	{ "withdraw_2", test_withdraw, 2, 60, 12 },
+	{ "withdraw_3", test_withdraw, 3, 60, 12 },
 	{ "calls", test_calls, 2, 60, 0 },
 };
 

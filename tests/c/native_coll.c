@@ -396,7 +396,7 @@ static const struct test tests[] = {
 	{ "modes", test_modes, 4, 120, 0 },	   { "beside", test_beside, 2, 60, 300 },
 	{ "silent_2", test_silent, 2, 60, 8000 },  { "silent_4", test_silent, 4, 60, 8000 },
 	{ "several", test_several, 4, 60, 0 },	   { "close_beside", test_close_beside, 3, 120, 6 },
-	{ "withdraw", test_withdraw, 3, 60, 24 },  { "again", test_again, 3, 60, 3 },
+	{ "withdraw", test_withdraw, 3, 60, 12 },  { "again", test_again, 3, 60, 3 },
 	{ "alone", test_alone, 1, 60, 0 },	   { "refused", test_refused, 2, 60, 0 },
 	{ "bounce", test_bounce, 2, 60, 2 << 20 },
 };
