@@ -20,11 +20,7 @@ type Protocol struct {
 	*Groups
 	ep Leased // immutable
 
-	joining    []*Group           // whose members are not all there; those of a series in the order of their numbers
-	series     map[uint64]*series // by joining.own
-	early      []earlyJoin        // of members whose group is not known here
-	pumping    bool               // pumpJoins runs
-	pumpAgain  bool               // and is to do so again
+	joins      joins
 	blocked    []*collMember
 	steps      *collStep // free
 	spareEarly *earlyStep
@@ -72,7 +68,8 @@ func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
 	g := &Groups{
 		host: host, cfg: s.Config, deviceMemory: s.DeviceMemory, persistent: map[*keptMemory]struct{}{},
 	}
-	c := &Protocol{Groups: g, ep: leased, series: map[uint64]*series{}}
+	c := &Protocol{Groups: g, ep: leased}
+	c.joins = joins{c: c, series: map[uint64]*series{}}
 	c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 	c.ordered.c = c
 	return g, c
@@ -81,7 +78,7 @@ func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
 // Handlers are those of the messages of collectives.
 func (c *Protocol) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		wire.AMCollJoin: c.onJoin,
+		wire.AMCollJoin: c.joins.onJoin,
 		wire.AMCollStep: c.onStep,
 		wire.AMCollRTS:  c.long.onRTS,
 		wire.AMCollDone: c.long.onDone,
@@ -96,17 +93,7 @@ func (c *Groups) Requested() bool { return c.queued.Load() != 0 }
 
 // Busy reports whether there is work that no ring shows.
 func (c *Protocol) Busy() bool {
-	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.unsent() || c.ordered.timed()
-}
-
-// unsent reports whether a join has not been sent to all.
-func (c *Protocol) unsent() bool {
-	for _, g := range c.joining {
-		if g.unsent() {
-			return true
-		}
-	}
-	return false
+	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.joins.unsent() || c.ordered.timed()
 }
 
 // Pump does that work, as far as it can be done.
@@ -114,8 +101,8 @@ func (c *Protocol) Pump() {
 	if c.queued.Load() != 0 {
 		c.startPosted()
 	}
-	if len(c.joining) != 0 {
-		c.pumpJoins()
+	if len(c.joins.list) != 0 {
+		c.joins.pump()
 	}
 	c.pumpBlocked()
 	c.long.pumpStreams()

@@ -143,7 +143,7 @@ func (c *Protocol) onNote(src hw.Source, id uint64, head, payload []byte) {
 		return
 	}
 	if h.Taken {
-		c.onTaken(src, id, h.Group)
+		c.joins.onTaken(src, id, h.Group)
 		return
 	}
 	if g := c.group(id); id != 0 && g != nil {
@@ -158,13 +158,13 @@ func (c *Protocol) onNote(src hw.Source, id uint64, head, payload []byte) {
 				})
 				return
 			case h.Group == m.id:
-				c.memberLeft(g, m, h.Withdrawn)
+				c.joins.left(g, m, h.Withdrawn)
 				return
 			}
 		}
 	}
 	if h.Status == fi.Success {
-		c.leftEarly(src, h.Group, h.Withdrawn)
+		c.joins.leftEarly(src, h.Group, h.Withdrawn)
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *Protocol) failWhere(g *Group, hit func(o *collOp) bool) {
 
 // SourceLost is called when a source is gone, after its last message.
 func (c *Protocol) SourceLost(src hw.Source) {
-	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool { return j.src == src })
+	c.joins.early = slices.DeleteFunc(c.joins.early, func(j earlyJoin) bool { return j.src == src })
 	for _, g := range c.groups {
 		if g == nil {
 			continue
@@ -230,8 +230,8 @@ func (c *Protocol) SourceLost(src hw.Source) {
 			c.starve(g, m)
 		}
 	}
-	if len(c.joining) != 0 {
-		c.pumpJoins() // without those that have failed
+	if len(c.joins.list) != 0 {
+		c.joins.pump() // without those that have failed
 	}
 }
 
@@ -257,8 +257,8 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 			}
 		}
 	}
-	if len(c.joining) != 0 {
-		c.pumpJoins() // without those that have failed
+	if len(c.joins.list) != 0 {
+		c.joins.pump() // without those that have failed
 	}
 }
 

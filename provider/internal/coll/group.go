@@ -200,12 +200,12 @@ func (g *Group) Close() error {
 		}
 		g.cancelAll(c)
 		g.dropEarly(c)
-		c.joining = slices.DeleteFunc(c.joining, func(o *Group) bool { return o == g })
+		c.joins.list = slices.DeleteFunc(c.joins.list, func(o *Group) bool { return o == g })
 		if was == groupJoining && g.join.series != nil {
 			g.giveBack(c)
-			c.pumpJoins()
+			c.joins.pump()
 		}
-		c.forgetSeries(g.join.token)
+		c.joins.forget(g.join.token)
 		c.mu.Lock()
 		c.groups[uint32(g.id)] = nil
 		c.mu.Unlock()

@@ -69,7 +69,17 @@ type joining struct {
 type series struct {
 	last    uint64 // number of a join of this side
 	through uint64 // as of its joins
-	unsent  bool   // one before has words to send: scratch of pumpJoins
+	unsent  bool   // one before has words to send: scratch of pump
+}
+
+// joins are those of an endpoint that have not ended. The lease holder's.
+type joins struct {
+	c       *Protocol
+	list    []*Group           // of which members are missing; those of a series in the order of their numbers
+	series  map[uint64]*series // by joining.own
+	early   []earlyJoin
+	pumping bool // pump runs
+	again   bool // and is to do so again
 }
 
 // earlyJoin is a member's word that no join of this side has taken.
@@ -89,55 +99,55 @@ func (g *Group) Notify(fid uintptr) {
 	g.c.host.WithLease(func(c *Protocol) {
 		g.join.fid = fid
 		g.join.waiting = g.join.events.AddProgress(g.c.host.Progress)
-		s := c.series[g.join.own]
+		s := c.joins.series[g.join.own]
 		if s == nil {
 			s = &series{through: g.join.through}
-			c.series[g.join.own] = s
+			c.joins.series[g.join.own] = s
 		}
 		s.last++
 		g.join.series, g.join.number = s, s.last
-		c.joining = append(c.joining, g)
-		c.pumpJoins()
+		c.joins.list = append(c.joins.list, g)
+		c.joins.pump()
 	})
 }
 
-// forgetSeries forgets the joins that were made through a group, as no more are.
-func (c *Protocol) forgetSeries(through uint64) {
+// forget forgets the joins that were made through a group, as no more are.
+func (js *joins) forget(through uint64) {
 	if through != 0 {
-		maps.DeleteFunc(c.series, func(_ uint64, s *series) bool { return s.through == through })
+		maps.DeleteFunc(js.series, func(_ uint64, s *series) bool { return s.through == through })
 	}
 }
 
-// pumpJoins notifies members that have not been, and ends the joins that are complete. What comes of that, such as that
+// pump notifies members that have not been, and ends the joins that are complete. What comes of that, such as that
 // a peer is gone, may call it again.
-func (c *Protocol) pumpJoins() {
-	c.pumpAgain = true
-	if c.pumping {
+func (js *joins) pump() {
+	js.again = true
+	if js.pumping {
 		return
 	}
-	for c.pumping = true; c.pumpAgain; {
-		c.pumpAgain = false
-		c.pumpJoinsOnce()
+	for js.pumping = true; js.again; {
+		js.again = false
+		js.pumpOnce()
 	}
-	c.pumping = false
+	js.pumping = false
 }
 
-func (c *Protocol) pumpJoinsOnce() {
-	for _, g := range c.joining {
-		g.connect(c)
+func (js *joins) pumpOnce() {
+	for _, g := range js.list {
+		g.connect(js.c)
 		g.join.series.unsent = false
 	}
-	c.matchJoins()
-	for _, g := range c.joining {
+	js.match()
+	for _, g := range js.list {
 		if g.join.reached && !g.join.series.unsent {
-			g.sendJoins(c)
+			g.sendJoins(js.c)
 		}
 		g.join.series.unsent = g.join.series.unsent || g.unsent()
 	}
 	var failed []*Group
-	c.joining = slices.DeleteFunc(c.joining, func(g *Group) bool {
+	js.list = slices.DeleteFunc(js.list, func(g *Group) bool {
 		if g.state.Load() == groupJoining && g.join.left+g.join.unsent+g.join.untaken == 0 {
-			g.joined(c)
+			g.joined(js.c)
 		}
 		if g.state.Load() == groupFailed {
 			failed = append(failed, g)
@@ -145,10 +155,13 @@ func (c *Protocol) pumpJoinsOnce() {
 		return g.state.Load() != groupJoining
 	})
 	for _, g := range failed {
-		g.giveBack(c)
-		c.pumpAgain = true
+		g.giveBack(js.c)
+		js.again = true
 	}
 }
+
+// unsent reports whether a join has words to send.
+func (js *joins) unsent() bool { return slices.ContainsFunc(js.list, (*Group).unsent) }
 
 // unsent reports whether the join has words to send.
 func (g *Group) unsent() bool { return g.join.unsent != 0 && g.state.Load() == groupJoining }
@@ -194,27 +207,27 @@ func (g *Group) sendJoins(c *Protocol) {
 }
 
 // onJoin is a member's word.
-func (c *Protocol) onJoin(src hw.Source, key uint64, head, payload []byte) {
+func (js *joins) onJoin(src hw.Source, key uint64, head, payload []byte) {
 	j := earlyJoin{src: src, key: key}
 	if !j.head.Parse(head) {
-		c.malformed(src, "join of %d bytes does not parse", len(head))
+		js.c.malformed(src, "join of %d bytes does not parse", len(head))
 		return
 	}
-	if len(c.early) >= maxEarly {
-		c.malformed(src, "join of a group that is not known here, as are %d others", len(c.early))
+	if len(js.early) >= maxEarly {
+		js.c.malformed(src, "join of a group that is not known here, as are %d others", len(js.early))
 		return
 	}
-	c.early = append(c.early, j)
-	if len(c.joining) != 0 {
-		c.pumpJoins()
+	js.early = append(js.early, j)
+	if len(js.list) != 0 {
+		js.pump()
 	}
 }
 
-// matchJoins gives members' words to the joins of their numbers, and joins beyond which members are higher ones.
-func (c *Protocol) matchJoins() {
+// match gives members' words to the joins of their numbers, and joins beyond which members are higher ones.
+func (js *joins) match() {
 	for more := true; more; {
-		c.early = slices.DeleteFunc(c.early, c.takeJoin)
-		more = slices.ContainsFunc(c.early, c.raise)
+		js.early = slices.DeleteFunc(js.early, js.take)
+		more = slices.ContainsFunc(js.early, js.raise)
 	}
 }
 
@@ -229,17 +242,17 @@ func (j *earlyJoin) of(c *Protocol, g *Group) *collMember {
 	return nil
 }
 
-// takeJoin reports whether a word is not needed any more: a join has taken it, or all have higher numbers.
-func (c *Protocol) takeJoin(j earlyJoin) bool {
+// take reports whether a word is not needed any more: a join has taken it, or all have higher numbers.
+func (js *joins) take(j earlyJoin) bool {
 	higher, others := false, false
-	for _, g := range c.joining {
-		m := j.of(c, g)
+	for _, g := range js.list {
+		m := j.of(js.c, g)
 		switch {
 		case m == nil:
 		case g.join.number > j.head.Number:
 			higher = true
 		case g.join.number == j.head.Number && !m.joined:
-			g.accept(c, m, &j)
+			g.accept(js.c, m, &j)
 			return true
 		default:
 			others = true
@@ -275,15 +288,15 @@ func (g *Group) known(m *collMember, is bool) {
 }
 
 // onTaken is the word of a member that it has taken this side's of a join.
-func (c *Protocol) onTaken(src hw.Source, id, group uint64) {
-	g := c.group(id)
+func (js *joins) onTaken(src hw.Source, id, group uint64) {
+	g := js.c.group(id)
 	if g == nil || g.state.Load() != groupJoining {
 		return
 	}
 	for i := range g.members {
 		if m := &g.members[i]; m.joined && m.peer != nil && m.src == src && m.id == group {
 			g.known(m, true)
-			c.pumpJoins()
+			js.pump()
 			return
 		}
 	}
@@ -291,12 +304,12 @@ func (c *Protocol) onTaken(src hw.Source, id, group uint64) {
 
 // raise gives the first join that lacks a word of a member, of which there is one with a higher number, such a
 // number. It reports whether there was one.
-func (c *Protocol) raise(j earlyJoin) bool {
-	for _, g := range c.joining {
-		if m := j.of(c, g); m != nil && !m.joined && !j.left && g.join.number < j.head.Number {
+func (js *joins) raise(j earlyJoin) bool {
+	for _, g := range js.list {
+		if m := j.of(js.c, g); m != nil && !m.joined && !j.left && g.join.number < j.head.Number {
 			s := g.join.series
 			s.last = max(s.last+1, j.head.Number)
-			g.renumber(c, s.last)
+			g.renumber(js.c, s.last)
 			return true
 		}
 	}
@@ -325,20 +338,20 @@ func (g *Group) renumber(c *Protocol, number uint64) {
 	c.name(g)
 	c.mu.Unlock()
 	// the words go in the order of numbers
-	c.joining = append(slices.DeleteFunc(c.joining, func(o *Group) bool { return o == g }), g)
+	c.joins.list = append(slices.DeleteFunc(c.joins.list, func(o *Group) bool { return o == g }), g)
 }
 
 // giveBack gives the words that a join has taken and that is withdrawn back, if this side has a join with a lower
 // number: that has to rise beyond them.
 func (g *Group) giveBack(c *Protocol) {
-	if !slices.ContainsFunc(c.joining, func(o *Group) bool {
+	if !slices.ContainsFunc(c.joins.list, func(o *Group) bool {
 		return o.join.series == g.join.series && o.join.number < g.join.number
 	}) {
 		return
 	}
 	for i := range g.members {
-		if m := &g.members[i]; m.joined && m.peer != nil && !m.left && !m.gone && len(c.early) < maxEarly {
-			c.early = append(c.early, earlyJoin{src: m.src, key: g.join.key, head: wire.CollJoin{
+		if m := &g.members[i]; m.joined && m.peer != nil && !m.left && !m.gone && len(c.joins.early) < maxEarly {
+			c.joins.early = append(c.joins.early, earlyJoin{src: m.src, key: g.join.key, head: wire.CollJoin{
 				Group: m.id, Number: g.join.number, Size: uint32(len(g.members)), Rank: uint32(i)}})
 		}
 	}
@@ -387,37 +400,37 @@ func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 	}
 }
 
-// memberLeft handles that a member has left the group, or withdrawn its join.
-func (c *Protocol) memberLeft(g *Group, m *collMember, withdrawn bool) {
+// left handles that a member has left the group, or withdrawn its join.
+func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 	if withdrawn && g.state.Load() == groupJoining {
 		m.unjoin()
 		g.known(m, false)
 		g.join.left++
-		c.pumpJoins()
+		js.pump()
 		return
 	}
 	m.left = true
-	c.starve(g, m)
+	js.c.starve(g, m)
 }
 
 // leftEarly is the word of a member that left before it knew this side's
 // number of the group.
-func (c *Protocol) leftEarly(src hw.Source, group uint64, withdrawn bool) {
-	for i := range c.early {
-		if j := &c.early[i]; j.src == src && j.head.Group == group {
+func (js *joins) leftEarly(src hw.Source, group uint64, withdrawn bool) {
+	for i := range js.early {
+		if j := &js.early[i]; j.src == src && j.head.Group == group {
 			if j.left = true; withdrawn {
-				c.early = slices.Delete(c.early, i, i+1)
+				js.early = slices.Delete(js.early, i, i+1)
 			}
 			return
 		}
 	}
-	for _, g := range c.groups {
+	for _, g := range js.c.groups {
 		if g == nil {
 			continue
 		}
 		for i := range g.members {
 			if m := &g.members[i]; m.joined && m.peer != nil && !m.gone && m.src == src && m.id == group {
-				c.memberLeft(g, m, withdrawn)
+				js.left(g, m, withdrawn)
 				return
 			}
 		}

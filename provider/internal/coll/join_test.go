@@ -13,9 +13,9 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
-// joiner is a program of a member: each letter of what it does is one step. J joins, X closes the oldest of its groups, Y the youngest,
-// R ends it and begins it anew, without a group. A member whose group has lost one, or whose join has
-// failed, closes it and joins again, once it knows who is new.
+// joiner is a program of a member: each letter of what it does is one step. J joins, X closes the oldest of its groups,
+// Y the youngest, R ends it and begins it anew, without a group. A member whose group has lost one, or whose join has
+// failed, closes it and joins again, once it knows those that are new.
 type joiner struct {
 	does   string
 	done   int
@@ -36,7 +36,7 @@ type joiners struct {
 	*mesh
 	list      []*joiner
 	ends      *cleanups
-	withdrawn map[[2]uint64]int // the step in which joins were closed that had not ended, by member and number of the group
+	withdrawn map[[2]uint64]int // step in which a join was closed before its end, by member and number of the group
 	step      int
 }
 
@@ -192,8 +192,8 @@ func (j *joiners) state() string {
 				fmt.Fprint(&b, m.id, m.joined, m.notified, m.knows, m.left, m.gone, m.dead)
 			}
 		}
-		fmt.Fprint(&b, "e", n.protocol.early)
-		for _, s := range n.protocol.series {
+		fmt.Fprint(&b, "e", n.protocol.joins.early)
+		for _, s := range n.protocol.joins.series {
 			fmt.Fprint(&b, "s", s.last)
 		}
 		for _, q := range n.inbox {
@@ -236,7 +236,8 @@ func (j *joiners) check() error {
 // only join. ({"JXJ", "J", "J"} takes minutes.)
 func TestJoins(t *testing.T) {
 	for _, programs := range [][]string{
-		{"J", "J", "J"}, {"JXJ", "J"}, {"JXJ", "JXJ"}, {"JJ", "JJ"}, {"JJX", "JJX"}, {"JJX", "J"}, {"JJY", "JXJ"}, {"JJJYX", "JJY"},
+		{"J", "J", "J"}, {"JXJ", "J"}, {"JXJ", "JXJ"}, {"JJ", "JJ"}, {"JJX", "JJX"}, {"JJX", "J"},
+		{"JJY", "JXJ"}, {"JJJYX", "JJY"},
 	} {
 		if states := explore(t, programs); !t.Failed() {
 			t.Logf("%v: %d states", programs, states)
@@ -331,7 +332,7 @@ func TestJoinNumbers(t *testing.T) {
 	for _, number := range []uint64{0, 1<<48 + 1, ^uint64(0)} {
 		h.Number = number
 		before := m.nodes[0].malformed
-		m.nodes[0].protocol.onJoin(1, 5, h.Put(make([]byte, 64)), nil)
+		m.nodes[0].protocol.joins.onJoin(1, 5, h.Put(make([]byte, 64)), nil)
 		if m.nodes[0].malformed != before+1 {
 			t.Errorf("%d is taken", number)
 		}

@@ -54,7 +54,8 @@ func FuzzCollectiveHeads(f *testing.F) {
 }
 
 func TestCollectiveHeads(t *testing.T) {
-	j := CollJoin{Group: 7<<32 | 5, Number: 1 << 40, Taken: true, Size: 1000, Rank: 999, Settings: CollSettings{Relay: true, RelaySize: 1 << 20}}
+	j := CollJoin{Group: 7<<32 | 5, Number: 1 << 40, Taken: true, Size: 1000, Rank: 999,
+		Settings: CollSettings{Relay: true, RelaySize: 1 << 20}}
 	l := CollLong{CollStep: CollStep{Seq: 1 << 31, Kind: collective.Gather, Rank: MaxMembers - 1},
 		Request: 3, Length: 1 << 40, Addr: 1 << 46}
 	n := CollNote{Group: 1 << 40, Seq: 9, Status: fi.ECONNRESET}
