@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What the members of a communicator agree on: at its first all-to-all, by one
- * PMPI_Allreduce, whether weft is wanted and from which size on; and at the first
- * operation that is long enough, whether all have a group. The result is an
+ * PMPI_Allreduce, whether weft is wanted and from which size on; and at one of the
+ * first operations that are long enough, which all members count alike, whether all
+ * have a group. The result is an
  * attribute, which communicators that are made from this one do not inherit.
  */
 #include <stdio.h>
@@ -14,9 +15,13 @@
 
 #include "weftmpi.h"
 
+/* How many all-to-alls of a communicator that are long enough the MPI carries out before there is a group, unless all
+ * members say that they want it. A group takes as long as some all-to-alls save, and many programs have few. */
+#define CALLS_BEFORE 3
+
 struct place {
 	bool wanted, tried;
-	int size;
+	int size, calls; /* calls: that are left of those */
 	int64_t min_size;
 	struct group *group;
 };
@@ -149,13 +154,15 @@ static void agree(struct place *p, MPI_Comm comm, bool able)
 	const struct settings *s = settings();
 	int64_t mode = able ? s->mode : MODE_NO, host = host_number();
 	int64_t mine[] = { mode, -mode, s->min_size, -s->min_size, host, -host }, all[6];
-	bool apart;
+	bool apart, always;
 
 	if (PMPI_Allreduce(mine, all, 6, MPI_INT64_T, MPI_MAX, comm) || p == &refused)
 		return;
 	apart = all[4] != -all[5];
 	p->min_size = all[2];
-	p->wanted = all[0] != MODE_NO && (apart || (all[0] == MODE_YES && all[1] == -MODE_YES));
+	always = all[0] == MODE_YES && all[1] == -MODE_YES;
+	p->wanted = all[0] != MODE_NO && (apart || always);
+	p->calls = always ? 0 : CALLS_BEFORE;
 	if (all[0] != -all[1])
 		differ(comm, "FI_WEFT_MPI_ALLTOALL (0 auto, 1 yes, 2 no)", -all[1], all[0],
 		       all[0] == MODE_NO ? "all-to-all is the MPI's" : "auto is used");
@@ -179,8 +186,9 @@ static struct place *settle(MPI_Comm comm)
 	return p;
 }
 
-struct group *comm_group(MPI_Comm comm, int64_t slice, bool collective)
+struct group *comm_group(MPI_Comm comm, int64_t slice, enum form form)
 {
+	bool collective = form != FORM_REQUEST;
 	struct place *p = NULL;
 	int found = 0;
 
@@ -195,6 +203,10 @@ struct group *comm_group(MPI_Comm comm, int64_t slice, bool collective)
 	}
 	if (!p->wanted || (slice >= 0 && slice < p->min_size))
 		return NULL;
+	if (!p->tried && form == FORM_BLOCKING && p->calls > 0) {
+		p->calls--;
+		return NULL;
+	}
 	if (!p->tried && collective) {
 		p->tried = true;
 		p->group = group_make(comm, p->size);

@@ -59,33 +59,32 @@ static int insert(struct group *g, const struct hello *hellos)
 	return fi_av_set(g->port.av, &attr, &g->set, NULL);
 }
 
-/* Exchanges addresses. Returns whether this member could insert them all. */
-static bool meet(struct group *g, MPI_Comm comm)
+/* Opens an endpoint, and exchanges addresses where all members have one. Returns -FI_ECANCELED where one has not, and
+ * why this member could not insert them. */
+static int meet(struct group *g, MPI_Comm comm)
 {
-	struct hello mine = { 0 }, *all = calloc(g->size, sizeof(*all));
-	bool good = all != NULL;
-	int rc;
+	struct hello mine = { 0 }, *all = g ? calloc(g->size, sizeof(*all)) : NULL;
+	int rc = -FI_ECANCELED;
 
-	mine.size = good ? port_open(&g->port, mine.address, sizeof(mine.address)) : 0;
-	if (!all_say(comm, mine.size != 0)) {
-		free(all);
-		return false;
+	mine.size = all ? port_open(&g->port, mine.address, sizeof(mine.address)) : 0;
+	if (all_say(comm, mine.size != 0)) {
+		rc = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(*all), MPI_BYTE, comm) ? -FI_EIO
+												      : insert(g, all);
+		if (rc)
+			warn("addresses of %d members: %s", g->size, fabric_strerror(-rc));
 	}
-	rc = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(*all), MPI_BYTE, comm) ? -FI_EIO
-											      : insert(g, all);
-	if (rc)
-		warn("addresses of %d members: %s", g->size, fabric_strerror(-rc));
 	free(all);
-	return !rc;
+	return rc;
 }
 
-/* Waits until all members have joined. */
-static int joined(struct group *g)
+/* Waits until all members have joined, or said that one does not. */
+static int joined(struct group *g, MPI_Request *said, const int *all)
 {
 	struct fi_eq_err_entry bad = { 0 };
 	struct fi_eq_entry e;
 	struct timespec t;
 	uint32_t event;
+	int heard = 0;
 	time_t end;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -96,20 +95,30 @@ static int joined(struct group *g)
 			return fi_eq_readerr(g->port.eq, &bad, 0) > 0 ? -bad.err : -FI_EIO;
 		if (n >= 0 && event == FI_JOIN_COMPLETE)
 			return 0;
+		if (!heard && (PMPI_Test(said, &heard, MPI_STATUS_IGNORE) || (heard && !*all)))
+			return -FI_ECANCELED;
 		progress(g);
 	}
 	return -FI_ETIMEDOUT;
 }
 
-static int join(struct group *g)
+/* Joins, unless a member says that it cannot; which all hear beside the join, not before it. */
+static int join(struct group *g, MPI_Comm comm, int rc)
 {
+	int mine = !rc, all = 0;
+	MPI_Request said;
 	fi_addr_t addr;
-	int rc = fi_av_set_addr(g->set, &addr);
 
+	if (PMPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm, &said))
+		return -FI_EIO;
+	if (!rc)
+		rc = fi_av_set_addr(g->set, &addr);
 	if (!rc)
 		rc = fi_join_collective(g->port.ep, addr, g->set, 0, &g->mc, g);
 	if (!rc)
-		rc = joined(g);
+		rc = joined(g, &said, &all);
+	if (PMPI_Wait(&said, MPI_STATUS_IGNORE) && !rc)
+		rc = -FI_EIO;
 	if (rc)
 		warn("%d members do not come together: %s", g->size, fabric_strerror(-rc));
 	else
@@ -167,33 +176,41 @@ static void reap(void)
 	}
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
 struct group *group_make(MPI_Comm comm, int size)
 {
 	struct group *g = calloc(1, sizeof(*g));
-	int rank = 0;
-	bool good;
+	double began = now(), met;
+	int rank = 0, rc;
 
 	groups_progress();
 	reap();
-	if (!all_say(comm, g != NULL)) {
-		free(g);
-		return NULL;
+	if (g) {
+		g->size = size;
+		g->comm = comm;
+		pthread_mutex_init(&g->reading, NULL);
+		atomic_init(&g->refs, 1);
 	}
-	g->size = size;
-	g->comm = comm;
-	pthread_mutex_init(&g->reading, NULL);
-	atomic_init(&g->refs, 1);
-	good = all_say(comm, meet(g, comm));
-	if (good)
-		good = all_say(comm, join(g) == 0);
-	if (!good) {
+	rc = meet(g, comm);
+	met = now();
+	if (rc == -FI_ECANCELED || !all_say(comm, join(g, comm, rc) == 0)) {
 		info("a communicator of %d members: all-to-all is the MPI's", size);
-		group_close(g);
+		if (g)
+			group_close(g);
 		return NULL;
 	}
 	PMPI_Comm_rank(comm, &rank);
 	if (!rank)
-		info("a communicator of %d members: all-to-all is weft's", size);
+		info("a communicator of %d members: all-to-all is weft's; endpoints and addresses took %.1f ms, "
+		     "joining %.1f",
+		     size, met - began, now() - met);
 	pthread_mutex_lock(&lock);
 	g->next = list;
 	list = g;

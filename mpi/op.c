@@ -318,7 +318,7 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 			return false;
 		slice = c->recv.count ? c->recv.count * type_size(c->recv.type, &extent) : 0;
 	}
-	g = comm_group(c->comm, slice, form != FORM_REQUEST);
+	g = comm_group(c->comm, slice, form);
 	if (!g || !list_valid(&c->recv, g->size) || (c->send.buf != MPI_IN_PLACE && !list_valid(&c->send, g->size)))
 		return false;
 	group_hold(g);

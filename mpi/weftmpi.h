@@ -134,10 +134,12 @@ enum { NEVER_TAG, WHOLE_TAG, SELF_TAGS };
 /* The largest tag, MPI_TAG_UB. */
 int last_tag(void);
 
+enum form { FORM_BLOCKING, FORM_REQUEST, FORM_PERSISTENT };
+
 /* The group for an operation, NULL for one that is the MPI's. slice: bytes for each member of
- * MPI_Alltoall, -1 for the other forms. collective: the caller may wait for the other members,
- * else only a group that exists is used. */
-struct group *comm_group(MPI_Comm comm, int64_t slice, bool collective);
+ * MPI_Alltoall, -1 for the other forms. FORM_REQUEST may not wait for the other members, so
+ * only a group that exists is used. */
+struct group *comm_group(MPI_Comm comm, int64_t slice, enum form form);
 
 /* The MPI's progress, while a caller waits for weft. */
 void mpi_progress(void);
@@ -195,8 +197,6 @@ void side_free(struct side *s, int n);
 bool packs_plainly(void);
 
 /* ---- op.c ---- */
-
-enum form { FORM_BLOCKING, FORM_REQUEST, FORM_PERSISTENT };
 
 /* A call as the MPI function has it. */
 struct call {

@@ -213,7 +213,7 @@ static const struct {
 	{ "cxi_rdzv_proto",
 	  "How the receiver of a longer message gets its data where its NIC does not do that by itself: in order, or with alt_read by restricted gets, which may be faster. Peers need not have the same. (string; default: default; range: default, alt_read)" },
 	{ "mpi_alltoall",
-	  "Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks. (string; default: auto; range: auto, yes, no)" },
+	  "Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, from their fourth on, yes for all, from the first on, no for none. The same at all ranks. (string; default: auto; range: auto, yes, no)" },
 	{ "mpi_min_size",
 	  "Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks. (size, bytes; default: 32k; range: 0 to 1024g)" },
 	{ "peer_timeout",

@@ -407,7 +407,8 @@ var table = []Var{
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
 		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks "+
-			"are on several hosts, yes for all, no for none. The same at all ranks."),
+			"are on several hosts, from their fourth on, yes for all, from the first on, no for none. The same at all "+
+			"ranks."),
 	sizeVar("mpi_min_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.MPIMinSize },
 		"Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are "+

@@ -105,6 +105,17 @@ static void test_killed(long count)
 	free(out);
 }
 
+/* Joins that are closed before they end. */
+static void test_withdraw(long rounds)
+{
+	struct group g;
+
+	group_open(&g);
+	group_withdraw(&g, rounds);
+	barrier(&g.n);
+	group_close(&g);
+}
+
 /* A group from groups, and what the calls refuse. */
 static void test_calls(long arg)
 {
@@ -159,6 +170,8 @@ static const struct test tests[] = {
 	{ "outstanding", test_outstanding, 3, 60, 3000 },
 	{ "killed", test_killed, 4, 60, 10 },
 	{ "killed_long", test_killed, 4, 60, 100000 },
+	{ "withdraw_2", test_withdraw, 2, 60, 12 },
+	{ "withdraw_3", test_withdraw, 3, 60, 12 },
 	{ "calls", test_calls, 2, 60, 0 },
 };
 

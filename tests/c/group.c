@@ -61,6 +61,64 @@ void group_joined(struct group *g, struct fid_mc *mc, void *context)
 	CHECK(e.context == context);
 }
 
+/* Begins a join of all ranks. */
+static void begin_join(struct group *g)
+{
+	struct fi_av_set_attr attr = { .start_addr = g->n.peer[0], .end_addr = g->n.peer[test_procs - 1], .stride = 1 };
+
+	OK(fi_av_set(g->n.av, &attr, &g->set, NULL));
+	OK(fi_join_collective(g->n.ep, FI_ADDR_NOTAVAIL, g->set, 0, &g->mc, g));
+	g->size = test_procs;
+	g->rank = test_rank;
+}
+
+/* Polls for some time, and closes a join that has not ended, or has. */
+static void withdraw(struct group *g, uint64_t ms)
+{
+	struct fi_eq_entry e;
+	uint32_t event;
+	ssize_t rc;
+
+	for (uint64_t end = now_ms() + ms; now_ms() < end;) {
+		rc = fi_eq_read(g->eq, &event, &e, sizeof(e), 0);
+		CHECKF(rc == sizeof(e) || rc == -FI_EAGAIN, "%zd", rc);
+	}
+	group_leave(g);
+	while ((rc = fi_eq_read(g->eq, &event, &e, sizeof(e), 0)) == sizeof(e))
+		;
+	CHECKF(rc == -FI_EAGAIN, "%zd", rc);
+}
+
+void group_withdraw(struct group *g, long rounds)
+{
+	struct fi_cq_tagged_entry e;
+
+	for (long i = 0; i < rounds; i++) {
+		bool apart = i % 2 == 0; /* closed before the others join again */
+		int rc = -1;
+
+		for (long k = (i + test_rank) % 3; k > 0; k--) {
+			begin_join(g);
+			withdraw(g, i % 4 < 2 ? 3 : 0);
+		}
+		if (apart)
+			barrier(&g->n);
+		for (int tries = 0; rc <= 0; tries++) {
+			begin_join(g);
+			group_joined(g, g->mc, g);
+			g->addr = fi_mc_addr(g->mc);
+			OK(fi_barrier(g->n.ep, g->addr, g));
+			rc = wait_for(&g->n, g->n.txcq, &e, 20000);
+			CHECKF(rc > 0 || (rc < 0 && !apart && tries < 10), "round %ld, try %d: %d", i, tries, rc);
+			if (rc < 0)
+				group_leave(g);
+		}
+		group_every(g, 0, g->n.peer[0], 10);
+		barrier(&g->n);
+		group_leave(g);
+	}
+}
+
 void group_join(struct group *g, size_t start, size_t stride)
 {
 	struct fi_av_set_attr attr = {

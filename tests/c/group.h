@@ -33,6 +33,9 @@ void group_join(struct group *g, size_t start, size_t stride);
 void group_joined(struct group *g, struct fid_mc *mc, void *context);
 void group_leave(struct group *g);
 
+/* Joins all ranks, and leaves, after some have closed joins of theirs before these ended. */
+void group_withdraw(struct group *g, long rounds);
+
 /* Waits for the completion of context. */
 void group_done(struct group *g, void *context);
 

@@ -259,6 +259,19 @@ static void test_close_beside(long rounds)
 	group_close(&g);
 }
 
+/* Joins that are closed before they end. */
+static void test_withdraw(long rounds)
+{
+	struct node_opts o = member_opts();
+	struct group g;
+
+	node_need(&o);
+	group_open_as(&g, &o);
+	group_withdraw(&g, rounds);
+	barrier(&g.n);
+	group_close(&g);
+}
+
 /* Opens an endpoint of a PID. */
 static void open_named(struct group *g, uint64_t pid)
 {
@@ -378,13 +391,14 @@ static void test_bounce(long size)
 }
 
 static const struct test tests[] = {
-	{ "every_1", test_every, 1, 60, 1 },	  { "every_2", test_every, 2, 60, 1 },
-	{ "every_4", test_every, 4, 120, 1 },	  { "every_second", test_every, 4, 120, 2 },
-	{ "modes", test_modes, 4, 120, 0 },	  { "beside", test_beside, 2, 60, 300 },
-	{ "silent_2", test_silent, 2, 60, 8000 }, { "silent_4", test_silent, 4, 60, 8000 },
-	{ "several", test_several, 4, 60, 0 },	  { "close_beside", test_close_beside, 3, 120, 6 },
-	{ "again", test_again, 3, 60, 3 },	  { "alone", test_alone, 1, 60, 0 },
-	{ "refused", test_refused, 2, 60, 0 },	  { "bounce", test_bounce, 2, 60, 2 << 20 },
+	{ "every_1", test_every, 1, 60, 1 },	   { "every_2", test_every, 2, 60, 1 },
+	{ "every_4", test_every, 4, 120, 1 },	   { "every_second", test_every, 4, 120, 2 },
+	{ "modes", test_modes, 4, 120, 0 },	   { "beside", test_beside, 2, 60, 300 },
+	{ "silent_2", test_silent, 2, 60, 8000 },  { "silent_4", test_silent, 4, 60, 8000 },
+	{ "several", test_several, 4, 60, 0 },	   { "close_beside", test_close_beside, 3, 120, 6 },
+	{ "withdraw", test_withdraw, 3, 60, 12 },  { "again", test_again, 3, 60, 3 },
+	{ "alone", test_alone, 1, 60, 0 },	   { "refused", test_refused, 2, 60, 0 },
+	{ "bounce", test_bounce, 2, 60, 2 << 20 },
 };
 
 int main(int argc, char **argv)

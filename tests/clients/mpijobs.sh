@@ -63,7 +63,7 @@ hosts() {
 	# shellcheck disable=SC2054,SC2154 # the commas are options; star.sh has the prefix
 	start=(mpirun.openmpi --host "$list" -np "$HOSTS" --mca plm_rsh_agent "$work/rsh" --mca plm_rsh_no_tree_spawn 1
 		--mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,tcp
-		-x FI_LOG_LEVEL -x FI_LOG_PROV)
+		-x FI_LOG_LEVEL -x FI_LOG_PROV -x FI_WEFT_MPI_ALLTOALL=yes)
 	[ -z "${FI_WEFT_MPI_MIN_SIZE:-}" ] || start+=(-x FI_WEFT_MPI_MIN_SIZE)
 	job "with weft $1" $HOSTS "$preload" ip netns exec "$prefix-0" "${start[@]}"
 	job "without $1" $HOSTS "" ip netns exec "$prefix-0" "${start[@]}"

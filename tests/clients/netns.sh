@@ -145,11 +145,26 @@ alltoall() {
 
 	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:2,10.77.0.2:2 -np 4 \
 		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
-		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_WEFT_MPI_MIN_SIZE=4k -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
+		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_WEFT_MPI_MIN_SIZE=4k -x FI_WEFT_MPI_ALLTOALL=yes -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
 		"$work/alltoall" vector uniform types iform older >"$work/log" 2>&1 </dev/null && grep -q "all-to-all is weft's" "$work/log"; then
 		ok "all-to-all of Open MPI between two hosts, 4 ranks"
 	else
 		not_ok "all-to-all of Open MPI between two hosts" "$work/log"
+	fi
+	few 3 0
+	few 4 1
+}
+
+# few CALLS GROUPS: so many all-to-alls on a communicator have as many groups of weft's.
+few() {
+	if ip netns exec "$a" timeout $LIMIT mpirun --allow-run-as-root --oversubscribe --host 10.77.0.1:1,10.77.0.2:1 -np 2 \
+		--mca plm_rsh_agent "$work/rsh" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 \
+		--mca pml ob1 --mca btl self,tcp -x "LD_PRELOAD=$preload" -x FI_LOG_LEVEL=info -x FI_LOG_PROV=none \
+		"$work/few" "$1" >"$work/log" 2>&1 </dev/null && grep -q "^few: all passed" "$work/log" &&
+		[ "$(grep -c "all-to-all is weft's" "$work/log")" = "$2" ]; then
+		ok "$1 all-to-alls of Open MPI between two hosts: groups of weft's: $2"
+	else
+		not_ok "$1 all-to-alls of Open MPI between two hosts: groups of weft's: not $2" "$work/log"
 	fi
 }
 

@@ -20,8 +20,7 @@ type Protocol struct {
 	*Groups
 	ep Leased // immutable
 
-	joining    []*Group    // whose members are not all there
-	early      []earlyJoin // of members whose group is not known here
+	joins      joins
 	blocked    []*collMember
 	steps      *collStep // free
 	spareEarly *earlyStep
@@ -70,6 +69,7 @@ func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
 		host: host, cfg: s.Config, deviceMemory: s.DeviceMemory, persistent: map[*keptMemory]struct{}{},
 	}
 	c := &Protocol{Groups: g, ep: leased}
+	c.joins = joins{c: c, series: map[uint64]*series{}}
 	c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 	c.ordered.c = c
 	return g, c
@@ -78,7 +78,7 @@ func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
 // Handlers are those of the messages of collectives.
 func (c *Protocol) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		wire.AMCollJoin: c.onJoin,
+		wire.AMCollJoin: c.joins.onJoin,
 		wire.AMCollStep: c.onStep,
 		wire.AMCollRTS:  c.long.onRTS,
 		wire.AMCollDone: c.long.onDone,
@@ -93,17 +93,7 @@ func (c *Groups) Requested() bool { return c.queued.Load() != 0 }
 
 // Busy reports whether there is work that no ring shows.
 func (c *Protocol) Busy() bool {
-	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.unsent() || c.ordered.timed()
-}
-
-// unsent reports whether a join has not been sent to all.
-func (c *Protocol) unsent() bool {
-	for _, g := range c.joining {
-		if g.join.unsent != 0 {
-			return true
-		}
-	}
-	return false
+	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.joins.unsent() || c.ordered.timed()
 }
 
 // Pump does that work, as far as it can be done.
@@ -111,8 +101,8 @@ func (c *Protocol) Pump() {
 	if c.queued.Load() != 0 {
 		c.startPosted()
 	}
-	if len(c.joining) != 0 {
-		c.pumpJoins()
+	if len(c.joins.list) != 0 {
+		c.joins.pump()
 	}
 	c.pumpBlocked()
 	c.long.pumpStreams()
@@ -151,7 +141,7 @@ func (c *Groups) find(addr fi.Addr) *Group {
 		return nil
 	}
 	i := uint32(addr) & (1<<groupIndexBits - 1)
-	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].addr() != addr {
+	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].address != addr {
 		return nil
 	}
 	return c.groups[i]
@@ -172,15 +162,17 @@ func (c *Groups) enter(g *Group) error {
 	if i == len(c.groups) {
 		c.groups = append(c.groups, nil)
 	}
-	c.generation++
-	g.id = uint64(c.generation)<<32 | uint64(i)
+	g.id = uint64(i)
+	c.name(g)
+	g.address = av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
 	c.groups[i] = g
 	return nil
 }
 
-// addr is the group's address.
-func (g *Group) addr() fi.Addr {
-	return av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
+// name gives a group another number, by which the members name it. The caller has c.mu and the lease.
+func (c *Groups) name(g *Group) {
+	c.generation++
+	g.id = uint64(c.generation)<<32 | g.id&(1<<32-1)
 }
 
 // member returns the group of a number and its member of a rank, which a message is from. g is nil if there is no such
@@ -213,6 +205,6 @@ func (c *Protocol) control(m *collMember, id hw.AMID, header uint64, head []byte
 
 // warn logs what went wrong with a group.
 func (g *Group) warn(format string, args ...any) {
-	about := []any{uint64(g.addr()), g.rank, len(g.members)}
+	about := []any{uint64(g.address), g.rank, len(g.members)}
 	log.Warnf(log.EPData, "group %#x, rank %d of %d: "+format, append(about, args...)...)
 }

@@ -4,7 +4,8 @@
 //	endpoint    what is needed of the endpoint
 //	coll        the protocol, and the groups of an endpoint
 //	complete    completions and counters
-//	group       groups: the members, how they join and leave
+//	group       groups: the members, and how they leave
+//	join        how the joins of members meet
 //	post        the calls, and their arguments; vector, persistent: those of all-to-alls of parts
 //	run         operations under way, and the messages of their steps
 //	early       messages that come before their receive

@@ -142,6 +142,10 @@ func (c *Protocol) onNote(src hw.Source, id uint64, head, payload []byte) {
 		c.malformed(src, "note of %d bytes does not parse", len(head))
 		return
 	}
+	if h.Taken {
+		c.joins.onTaken(src, id, h.Group)
+		return
+	}
 	if g := c.group(id); id != 0 && g != nil {
 		for i := range g.members {
 			m := &g.members[i]
@@ -154,37 +158,13 @@ func (c *Protocol) onNote(src hw.Source, id uint64, head, payload []byte) {
 				})
 				return
 			case h.Group == m.id:
-				m.left = true
-				c.starve(g, m)
+				c.joins.left(g, m, h.Withdrawn)
 				return
 			}
 		}
 	}
 	if h.Status == fi.Success {
-		c.leftEarly(src, h.Group)
-	}
-}
-
-// leftEarly is the word of a member that left before it knew this side's
-// number of the group.
-func (c *Protocol) leftEarly(src hw.Source, group uint64) {
-	for i := range c.early {
-		if j := &c.early[i]; j.src == src && j.head.Group == group {
-			j.left = true
-			return
-		}
-	}
-	for _, g := range c.groups {
-		if g == nil {
-			continue
-		}
-		for i := range g.members {
-			if m := &g.members[i]; m.joined && m.peer != nil && !m.gone && m.src == src && m.id == group {
-				m.left = true
-				c.starve(g, m)
-				return
-			}
-		}
+		c.joins.leftEarly(src, h.Group, h.Withdrawn)
 	}
 }
 
@@ -233,7 +213,7 @@ func (c *Protocol) failWhere(g *Group, hit func(o *collOp) bool) {
 
 // SourceLost is called when a source is gone, after its last message.
 func (c *Protocol) SourceLost(src hw.Source) {
-	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool { return j.src == src })
+	c.joins.early = slices.DeleteFunc(c.joins.early, func(j earlyJoin) bool { return j.src == src })
 	for _, g := range c.groups {
 		if g == nil {
 			continue
@@ -244,8 +224,14 @@ func (c *Protocol) SourceLost(src hw.Source) {
 				continue
 			}
 			m.gone = true
+			if !m.knows {
+				g.failed(c, fi.ECONNRESET)
+			}
 			c.starve(g, m)
 		}
+	}
+	if len(c.joins.list) != 0 {
+		c.joins.pump() // without those that have failed
 	}
 }
 
@@ -261,7 +247,7 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 				continue
 			}
 			m.dead = true
-			if !m.joined {
+			if !m.joined || !m.knows {
 				g.failed(c, fi.ECONNRESET)
 			}
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
@@ -270,6 +256,9 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 				c.ordered.relayGone(g, g.peerOf(i))
 			}
 		}
+	}
+	if len(c.joins.list) != 0 {
+		c.joins.pump() // without those that have failed
 	}
 }
 

@@ -38,9 +38,10 @@ func Outstanding(c *Groups) int {
 // Idle says what is kept of joins and operations, nil: nothing.
 func (c *Protocol) Idle() error {
 	l := &c.long
-	if len(l.sends)+len(l.pulls)+len(l.reads)+len(l.streams)+len(c.blocked)+len(c.early)+len(c.joining) != 0 {
+	if len(l.sends)+len(l.pulls)+len(l.reads)+len(l.streams)+len(c.blocked)+len(c.joins.early)+len(c.joins.list) != 0 {
 		return fmt.Errorf("%d sends, %d pulls, %d reads, %d streams, %d blocked, %d early, %d joining",
-			len(l.sends), len(l.pulls), len(l.reads), len(l.streams), len(c.blocked), len(c.early), len(c.joining))
+			len(l.sends), len(l.pulls), len(l.reads), len(l.streams), len(c.blocked), len(c.joins.early),
+			len(c.joins.list))
 	}
 	left := Outstanding(c.Groups)
 	if left+len(c.ordered.list) != 0 {

@@ -45,6 +45,8 @@ type node struct {
 	transports   [2]*Transport // to the nodes of the host, and to others
 	events       *eq.Queue
 	inbox        [][]packet // by sender
+	knows        []*node    // the others, until it is known that one is gone
+	after        *node      // that the node has begun anew as
 	flying       []func()   // ends of copies
 	ended        []ending
 	early        map[uint64][]byte // payloads kept, by address
@@ -80,32 +82,37 @@ func newMesh(t testing.TB, hosts []int, change func(*config.Config)) *mesh {
 	t.Helper()
 	m := &mesh{t: t, r: rand.New(rand.NewPCG(1, 41)), now: 1, keys: map[uint64]*meshRegion{}}
 	for i, host := range hosts {
-		n := &node{mesh: m, number: i, host: host, cfg: *config.Default(), inbox: make([][]packet, len(hosts)),
-			early: map[uint64][]byte{}, counts: map[int]uint64{}, refuses: -1}
-		if change != nil {
-			change(&n.cfg)
-		}
-		const caps = hw.CapPutZcopy | hw.CapPutPlaced | hw.CapGetZcopy
-		local := caps | hw.CapSameHost
-		if n.cfg.UseCMA != config.No {
-			local |= hw.CapPeerMemory
-		}
-		n.transports = [2]*Transport{
-			{Caps: local, DeviceName: "memory"}, {Caps: caps | hw.CapDrops, DeviceName: "net"},
-		}
-		for _, p := range n.transports {
-			p.Iface, p.MaxAMBcopy, p.Eager, p.Notify = meshIface{n: n}, 8<<10, 4<<10, func() {}
-		}
-		var err error
-		if n.events, err = eq.Open(&fi.EQAttr{}, nil); err != nil {
-			t.Fatal(err)
-		}
-		n.groups, n.protocol = New(n, meshLeased{n}, Settings{&n.cfg, false})
-		n.handlers = n.protocol.Handlers()
-		m.nodes = append(m.nodes, n)
-		t.Cleanup(n.close)
+		m.nodes = append(m.nodes, m.newNode(i, host, len(hosts), change))
 	}
 	return m
+}
+
+// newNode makes a node that is to be one of so many.
+func (m *mesh) newNode(i, host, nodes int, change func(*config.Config)) *node {
+	n := &node{mesh: m, number: i, host: host, cfg: *config.Default(), inbox: make([][]packet, nodes),
+		knows: make([]*node, nodes), early: map[uint64][]byte{}, counts: map[int]uint64{}, refuses: -1}
+	if change != nil {
+		change(&n.cfg)
+	}
+	const caps = hw.CapPutZcopy | hw.CapPutPlaced | hw.CapGetZcopy
+	local := caps | hw.CapSameHost
+	if n.cfg.UseCMA != config.No {
+		local |= hw.CapPeerMemory
+	}
+	n.transports = [2]*Transport{
+		{Caps: local, DeviceName: "memory"}, {Caps: caps | hw.CapDrops, DeviceName: "net"},
+	}
+	for _, p := range n.transports {
+		p.Iface, p.MaxAMBcopy, p.Eager, p.Notify = meshIface{n: n}, 8<<10, 4<<10, func() {}
+	}
+	var err error
+	if n.events, err = eq.Open(&fi.EQAttr{}, nil); err != nil {
+		m.t.Fatal(err)
+	}
+	n.groups, n.protocol = New(n, meshLeased{n}, Settings{&n.cfg, false})
+	n.handlers = n.protocol.Handlers()
+	m.t.Cleanup(n.close)
+	return n
 }
 
 // onHosts puts n nodes on hosts of their own, and onHost on one.
@@ -166,19 +173,30 @@ func (n *node) step() {
 		if len(n.inbox[from]) == 0 {
 			continue
 		}
-		p := n.inbox[from][0]
-		n.inbox[from] = n.inbox[from][1:]
-		if p.lost {
-			n.protocol.SourceLost(hw.Source(from))
-			n.protocol.PeerLost(uint32(from), fi.ECONNRESET)
-			continue
-		}
-		n.handlers[p.id](hw.Source(from), p.header, p.head, p.payload)
+		n.receive(from)
 	}
+	n.pump()
+	n.leased = false
+}
+
+// receive takes in a node's next message.
+func (n *node) receive(from int) {
+	p := n.inbox[from][0]
+	n.inbox[from] = n.inbox[from][1:]
+	if p.lost {
+		n.knows[from] = n.other(from).after
+		n.protocol.SourceLost(hw.Source(from))
+		n.protocol.PeerLost(uint32(from), fi.ECONNRESET)
+		return
+	}
+	n.handlers[p.id](hw.Source(from), p.header, p.head, p.payload)
+}
+
+// pump goes on with what waits.
+func (n *node) pump() {
 	if n.protocol.Busy() || n.protocol.Requested() {
 		n.protocol.Pump()
 	}
-	n.leased = false
 }
 
 // progress makes some at all nodes, in an order of chance.
@@ -216,7 +234,15 @@ func (n *node) Member(addr fi.Addr) (names.Name, Peer, error) {
 	if int(addr) == n.number {
 		return name, nil, nil
 	}
-	return name, meshPeer{n, n.nodes[addr]}, nil
+	return name, meshPeer{n, n.other(int(addr))}, nil
+}
+
+// other is a node as this one knows it.
+func (n *node) other(i int) *node {
+	if n.knows[i] == nil {
+		n.knows[i] = n.nodes[i]
+	}
+	return n.knows[i]
 }
 
 func (n *node) WithLease(f func(*Protocol)) {
@@ -271,7 +297,7 @@ func (l meshLeased) Send(to Peer, id hw.AMID, header uint64, head []byte) {
 }
 
 func (l meshLeased) Answer(src hw.Source, id hw.AMID, header uint64, head []byte) {
-	if to := l.n.nodes[src]; !to.gone {
+	if to := l.n.other(int(src)); !to.gone {
 		to.inbox[l.n.number] = append(to.inbox[l.n.number], packet{id: id, header: header, head: bytes.Clone(head)})
 	}
 }

@@ -33,7 +33,8 @@ func FuzzCollectiveMessages(f *testing.F) {
 	const long = 20000
 	memory := make([]byte, 3*long)
 	in, out := make([]byte, long), memory[long:2*long]
-	handlers := []hw.Handler{c.onJoin, c.onStep, c.long.onRTS, c.long.onDone, c.long.onCTS, c.long.onFrag, c.onNote}
+	handlers := []hw.Handler{c.joins.onJoin, c.onStep,
+		c.long.onRTS, c.long.onDone, c.long.onCTS, c.long.onFrag, c.onNote}
 	f.Fuzz(func(t *testing.T, id, mode uint8, header uint64, head, payload []byte) {
 		for c.outstanding < 3 { // small, long and small
 			count := []uint64{1, long / 8, 2}[c.outstanding]
@@ -54,8 +55,8 @@ func FuzzCollectiveMessages(f *testing.F) {
 			}
 		}
 		handlers[int(id)%len(handlers)](src, header, head, payload)
-		if len(c.early) > 100 {
-			c.early = nil
+		if len(c.joins.early) > 100 {
+			c.joins.early = nil
 		}
 		groups[0].members[1].left = false
 		m.progress()

@@ -22,17 +22,13 @@ func (g *Group) settingsOf() (s wire.CollSettings) {
 	return s
 }
 
-// agree takes in what a member says of itself.
+// agree checks what a member says of itself.
 func (g *Group) agree(c *Protocol, rank uint32, s *wire.CollSettings) {
 	own := g.settingsOf()
 	if err := own.Differs(s); err != nil {
 		g.warn("join: rank %d: %v", rank, err)
 		g.failed(c, fi.EINVAL)
 		return
-	}
-	g.join.spans = g.join.spans || s.Spans
-	if s.First {
-		g.join.hosts++
 	}
 }
 
@@ -48,14 +44,23 @@ const relayHosts = 4
 func (g *Group) decide(c *Protocol) {
 	cfg := g.c.cfg
 	_, byPlan := fixedOrders[cfg.AllToAll]
+	spans, hosts := g.join.spans, 0
 	if g.join.first {
-		g.join.hosts++
+		hosts++
+	}
+	for i := range g.members {
+		if m := &g.members[i]; m.peer != nil {
+			spans = spans || m.spans
+			if m.first {
+				hosts++
+			}
+		}
 	}
 	w := ways{algorithm: cfg.AllToAll}
-	w.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.join.spans)
+	w.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && spans)
 	w.gets = w.scheduled && cfg.AllToAll == "get"
 	w.puts = w.scheduled && Copies(cfg) && !w.gets
-	w.relays = w.scheduled && g.join.hosts >= relayHosts && cfg.Relay != "no"
+	w.relays = w.scheduled && hosts >= relayHosts && cfg.Relay != "no"
 	if g.ways = w; w.scheduled {
 		c.ordered.openBesides()
 	}

@@ -54,7 +54,8 @@ func FuzzCollectiveHeads(f *testing.F) {
 }
 
 func TestCollectiveHeads(t *testing.T) {
-	j := CollJoin{Group: 7<<32 | 5, Size: 1000, Rank: 999, Settings: CollSettings{Relay: true, RelaySize: 1 << 20}}
+	j := CollJoin{Group: 7<<32 | 5, Number: 1 << 40, Taken: true, Size: 1000, Rank: 999,
+		Settings: CollSettings{Relay: true, RelaySize: 1 << 20}}
 	l := CollLong{CollStep: CollStep{Seq: 1 << 31, Kind: collective.Gather, Rank: MaxMembers - 1},
 		Request: 3, Length: 1 << 40, Addr: 1 << 46}
 	n := CollNote{Group: 1 << 40, Seq: 9, Status: fi.ECONNRESET}
@@ -70,6 +71,11 @@ func TestCollectiveHeads(t *testing.T) {
 	}
 	if !n2.Parse(n.Put(room[:])) || n2 != n {
 		t.Errorf("note %+v", n2)
+	}
+	for _, w := range []CollNote{{Group: 5, Withdrawn: true}, {Group: 5, Taken: true}} {
+		if !n2.Parse(w.Put(room[:])) || n2 != w {
+			t.Errorf("note %+v is %+v", w, n2)
+		}
 	}
 	j.Rank = 1000
 	l.Addr = ^uint64(0)

@@ -5,6 +5,8 @@ import "encoding/binary"
 // CollJoin is the join of a member: with the key, all that the members know alike.
 type CollJoin struct {
 	Group    uint64 // of the sender
+	Number   uint64 // of the join among those of the key, from 1
+	Taken    bool   // the sender has the receiver's join of that number
 	Size     uint32 // members
 	Rank     uint32 // of the sender
 	Settings CollSettings
@@ -17,10 +19,21 @@ func (h *CollJoin) Put(b []byte) []byte {
 	binary.LittleEndian.PutUint32(b[12:], h.Rank)
 	binary.LittleEndian.PutUint32(b[16:], h.Settings.Pack())
 	binary.LittleEndian.PutUint32(b[20:], h.Settings.RelaySize)
+	number := h.Number
+	if h.Taken {
+		number |= joinTaken
+	}
+	binary.LittleEndian.PutUint64(b[24:], number)
 	return b[:CollJoinBytes]
 }
 
-// Parse refuses ranks that are not below the size.
+// maxJoins is how many joins of a key are numbered: more than members come to.
+const maxJoins = 1 << 48
+
+// joinTaken is the bit of a number that says so.
+const joinTaken = 1 << 63
+
+// Parse refuses ranks that are not below the size, and numbers that no member comes to.
 func (h *CollJoin) Parse(b []byte) bool {
 	if len(b) != CollJoinBytes {
 		return false
@@ -30,5 +43,7 @@ func (h *CollJoin) Parse(b []byte) bool {
 	h.Rank = binary.LittleEndian.Uint32(b[12:])
 	known := h.Settings.Unpack(binary.LittleEndian.Uint32(b[16:]))
 	h.Settings.RelaySize = binary.LittleEndian.Uint32(b[20:])
-	return known && h.Rank < h.Size && h.Size <= MaxMembers
+	number := binary.LittleEndian.Uint64(b[24:])
+	h.Number, h.Taken = number&^joinTaken, number&joinTaken != 0
+	return known && h.Number-1 < maxJoins && h.Rank < h.Size && h.Size <= MaxMembers
 }

@@ -39,7 +39,7 @@ const (
 
 // Bytes of the heads of collective operations.
 const (
-	CollJoinBytes  = 24
+	CollJoinBytes  = 32
 	CollStepBytes  = 8
 	CollLongBytes  = CollStepBytes + 24
 	CollNoteBytes  = 16
