@@ -430,7 +430,11 @@ func (xs *exchanges) pump() {
 	now := xs.c.ep.Now()
 	xs.streams.pump(now)
 	xs.publish(now)
-	xs.flushAll()
+	unflushed := xs.unflushed
+	xs.unflushed = nil
+	for _, t := range unflushed {
+		t.flushAgain()
+	}
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		if o.status != fi.Success {

@@ -267,17 +267,13 @@ func (t *collCopy) flushed(f hw.Flusher, put hw.Status) (hw.Status, error) {
 	return hw.InProgress, nil
 }
 
-// flushAll begins the flushes for which there was no room, and goes on with the puts that have ended by that.
-func (xs *exchanges) flushAll() {
-	list := xs.unflushed
-	xs.unflushed = nil
-	for _, t := range list {
-		switch status, err := t.flush.Flush(hw.FlushMemory, &t.done); {
-		case errors.Is(err, hw.ErrNoResource):
-			xs.unflushed.Add(t)
-		case err != nil || status == hw.Done:
-			t.done.Update(1, err)
-		}
+// flushAgain begins the flush for which there was no room, and goes on with the operation if that ends the put.
+func (t *collCopy) flushAgain() {
+	switch status, err := t.flush.Flush(hw.FlushMemory, &t.done); {
+	case errors.Is(err, hw.ErrNoResource):
+		t.xs.unflushed.Add(t)
+	case err != nil || status == hw.Done:
+		t.done.Update(1, err)
 	}
 }
 
