@@ -307,9 +307,9 @@ var table = []Var{
 			"and others (2005) describe them, the latter with eight peers at a time, step with one, linear with "+
 			"all, message in chunks whose order follows the network also for slices below 16 KiB, as far as "+
 			"FI_WEFT_RTT_SCHED_ENABLE has it, put like message, but chunks of slices above 4 KiB are written "+
-			"into the receiver's memory, over shared memory and UDP, get the same, but the receiver reads them "+
-			"from the sender's memory. Of those with lengths of their own bruck "+
-			"is pairwise. Alike at all members of a group, else the join fails."),
+			"into the receiver's memory, get the same, but the receiver reads them from the sender's memory. "+
+			"Of those with lengths of their own bruck is pairwise. Alike at all members of a group, else the join "+
+			"fails."),
 	intVar("alltoall_percent_bw", "percent", "100", 1, 100,
 		func(c *Config) *int { return &c.PercentBW },
 		"Share of this host's link that an all-to-all in an order that follows the network sends at most, of all "+

@@ -65,7 +65,7 @@ func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
 // sendParts posts a message of several pieces that is too long to go with its payload. The runtime gathers the pieces
 // of others.
 func sendParts(p *hot.Post, ep *hot.EP) uintptr {
-	if p.Kind&hot.PostDevice != 0 || p.Len-1 >= VectorMax || p.Buf == 0 || matchedOf(ep) != nil {
+	if p.Kind&hot.PostDevice != 0 || p.Len-1 >= VectorMax || p.Buf == 0 || matchOf(ep) != nil {
 		return hot.PostGo
 	}
 	p.Compare, p.Compares = p.Buf, p.Len

@@ -194,7 +194,7 @@ pairs="$dir/provider.test -test.v -test.run"
 conformance="$dir/verbs.test -test.v -test.timeout"
 traffic="$dir/verbs.test -test.v -test.run"
 if [ "$mode" = short ]; then
-	apart 260 -- row quiet 'token_gpu by_device'
+	apart 330 -- row quiet 'token_gpu by_device' 'alltoallv put_persistent'
 	apart 200 -env WEFT_TEST_DMABUF=1 -- 'token_gpu by_device' token_dmabuf
 	jobs 1 240 types
 	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$exchange" "$helped" "$conformance 290s -test.short"
@@ -203,6 +203,7 @@ if [ "$mode" = short ]; then
 		"$traffic TestPair\$|TestPairZ -test.timeout 140s"
 else
 	apart 700 -- row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
+	apart 500 -- 'alltoallv put' 'alltoallv get'
 	# By a stand-in for ibv_reg_dmabuf_mr (tests/c/fake/dmabuf.c) memory of the made-up GPU goes by the device.
 	for how in '' refuse full; do
 		apart 200 -env WEFT_TEST_DMABUF=1 ${how:+-env WEFT_FAKE_DMABUF=$how} -- 'token_gpu by_device' token_dmabuf

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -51,37 +52,77 @@ func TestOffersTakenBack(t *testing.T) {
 }
 
 // TestCopiesEndFirst: an operation that has failed completes when nothing that it puts is read any more, and nothing
-// that it gets is written.
+// that it gets is written. What its peers may have the keys of is registered no more, nor is it known to a device.
 func TestCopiesEndFirst(t *testing.T) {
 	for _, f := range []meshForm{meshPuts, meshGets} {
-		const slice = 4 << 20
-		m := newMesh(t, onHosts(3), f.set)
-		groups := m.join()
-		for i := range 2 {
-			m.postAllToAll(i, groups[i], make([]byte, 3*slice), make([]byte, 3*slice), slice)
+		t.Run(f.name, func(t *testing.T) { copiesEndFirst(t, f, false) })
+		t.Run(f.name+" by device", func(t *testing.T) { copiesEndFirst(t, f, true) })
+	}
+}
+
+func copiesEndFirst(t *testing.T, f meshForm, devices bool) {
+	const slice = 4 << 20
+	m := newMesh(t, onHosts(3), f.set)
+	if devices {
+		m.devices()
+	}
+	groups := m.join()
+	for i := range 2 {
+		m.postAllToAll(i, groups[i], make([]byte, 3*slice), make([]byte, 3*slice), slice)
+	}
+	n := m.nodes[0]
+	var x *collExchange
+	m.until("copies under way", func() bool {
+		list := n.protocol.ordered.list
+		if len(list) == 0 || list[0].exchange.flying == 0 {
+			return false
 		}
-		n := m.nodes[0]
-		var x *collExchange
-		m.until("copies under way", func() bool {
-			list := n.protocol.ordered.list
-			if len(list) == 0 || list[0].exchange.flying == 0 {
-				return false
-			}
-			o := list[0]
-			x = o.exchange
-			n.protocol.fail(o, fi.ECONNRESET)
-			if o.exchange != x || x.flying == 0 || len(n.ended) != 0 {
-				t.Errorf("%s: the operation has completed with %d copies under way", f.name, x.flying)
-			}
-			return true
-		})
-		for i := range 2 {
-			if err := m.outcome(i); err != fi.ECONNRESET {
-				t.Errorf("%s: rank %d ends with %v", f.name, i, err)
-			}
-		}
-		if x.flying != 0 {
+		o := list[0]
+		x = o.exchange
+		n.protocol.fail(o, fi.ECONNRESET)
+		if o.exchange != x || x.flying == 0 || len(n.ended) != 0 {
 			t.Errorf("%s: the operation has completed with %d copies under way", f.name, x.flying)
+		}
+		for _, r := range m.keys {
+			if r.n == n && r.of.Access&(hw.RemoteRead|hw.RemoteWrite) != 0 {
+				t.Errorf("%d bytes of a failed operation are reached by peers", r.of.Len)
+			}
+		}
+		if n.keeps != 2 {
+			t.Errorf("%d of 2 keys are not given again", n.keeps)
+		}
+		return true
+	})
+	for i := range 2 {
+		if err := m.outcome(i); err != fi.ECONNRESET {
+			t.Errorf("%s: rank %d ends with %v", f.name, i, err)
+		}
+	}
+	if x.flying != 0 || len(m.keys) != 0 {
+		t.Errorf("%s: the operation has completed with %d copies under way, %d regions", f.name, x.flying, len(m.keys))
+	}
+}
+
+// TestDeviceMemory: chunks go as messages whose memory a device does not take, at either side, and, of puts, those that
+// are sent before the receiver's offer comes.
+func TestDeviceMemory(t *testing.T) {
+	for _, f := range []meshForm{meshPuts, meshGets} {
+		for _, locked := range [][]int{{}, {0}, {1, 2}, {0, 1, 2}} {
+			m := newMesh(t, onHosts(3), f.set)
+			m.devices()
+			for _, i := range locked {
+				m.nodes[i].locked = true
+			}
+			m.allToAll(m.join(), 200000)
+			copied := uint64(0)
+			for _, n := range m.nodes {
+				copied += f.bytes(n)
+			}
+			most := [...]uint64{6, 2, 0, 0}[len(locked)] * 200000
+			if copied > most || copied < most/2 || f == meshGets && copied != most || len(m.keys) != 0 {
+				t.Errorf("%s: %d ranks without such memory: %d bytes are copied, %d regions are left",
+					f.name, len(locked), copied, len(m.keys))
+			}
 		}
 	}
 }

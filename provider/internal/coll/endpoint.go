@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -102,10 +103,11 @@ type Path interface {
 type Transport struct {
 	hw.Iface
 	Caps       hw.Cap
-	MaxAMBcopy int    // bytes of the longest payload of a message
-	DeviceName string // of the transport
-	Eager      uint64 // bytes of the longest message that goes with its payload
-	Notify     func() // has polls include the transport if it leads to other hosts
+	MaxAMBcopy int         // bytes of the longest payload of a message
+	DeviceName string      // of the transport
+	Eager      uint64      // bytes of the longest message that goes with its payload
+	Notify     func()      // has polls include the transport if it leads to other hosts
+	Device     rkey.Device // registers memory of this side; where none does, hw.MDLocal rules copies out
 }
 
 // Settings are what an endpoint's collective operations go by. Immutable.

@@ -35,6 +35,8 @@ type exchanges struct {
 	beside  besides
 	lens    [2][]int64 // of what a member gives and gets, by peer, while an operation begins
 	streams streams
+
+	unflushed pending.List[*collCopy] // puts whose flushes wait for room
 }
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
@@ -396,7 +398,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 		xs.grant(o, m, peer, p)
 		return nil
 	case p.head.Total > exchangeShort && g.ways.puts && q.target.transport == over && !q.refused:
-		n, err := xs.put(o, path, peer, &p.head)
+		n, err := xs.copy(o, path, peer, &p.head)
 		p.sent(n)
 		return err
 	case g.ways.puts && q.copies != nil:
@@ -428,6 +430,11 @@ func (xs *exchanges) pump() {
 	now := xs.c.ep.Now()
 	xs.streams.pump(now)
 	xs.publish(now)
+	unflushed := xs.unflushed
+	xs.unflushed = nil
+	for _, t := range unflushed {
+		t.flushAgain()
+	}
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		if o.status != fi.Success {
@@ -447,6 +454,9 @@ func (xs *exchanges) pump() {
 
 // timed reports whether an exchange waits for room or time.
 func (xs *exchanges) timed() bool {
+	if len(xs.unflushed) != 0 {
+		return true
+	}
 	for _, o := range xs.list {
 		if o.status != fi.Success {
 			continue

@@ -4,15 +4,23 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 )
 
 // exchangePeers are the peers of which an exchange keeps more than four bytes: those with bytes to exchange, and
 // those to which pieces go.
 type exchangePeers struct {
-	slots []int32 // by peer: of its entry, plus 1; 0: it has none
-	ids   []int32 // by entry: the peer
-	all   []exchangePeer
-	gets  []peerGets // by entry, as far as they are used
+	slots  []int32 // by peer: of its entry, plus 1; 0: it has none
+	ids    []int32 // by entry: the peer
+	all    []exchangePeer
+	gets   []peerGets  // by entry, as far as they are used
+	locals []peerLocal // the same
+}
+
+// peerLocal is what the device of a transport knows of what is given to a peer, or got from it.
+type peerLocal struct {
+	use  rkey.Local
+	over *Transport // nil: nothing
 }
 
 // peerGets is what an entry has beside the rest where chunks are fetched.
@@ -75,7 +83,10 @@ func (ps *exchangePeers) clear(room int) {
 	if cap(ps.gets) > 2*room+keptPeers {
 		ps.gets = nil
 	}
-	ps.ids, ps.all, ps.gets = ps.ids[:0], ps.all[:0], ps.gets[:0]
+	if cap(ps.locals) > 2*room+keptPeers {
+		ps.locals = nil
+	}
+	ps.ids, ps.all, ps.gets, ps.locals = ps.ids[:0], ps.all[:0], ps.gets[:0], ps.locals[:0]
 }
 
 // at is a peer's entry, until there is another one more. A peer that has none gets one.
@@ -95,6 +106,16 @@ func (ps *exchangePeers) getsOf(peer int) *peerGets {
 		ps.gets = append(ps.gets, peerGets{})
 	}
 	return &ps.gets[s]
+}
+
+// localOf is what a device knows of an entry's, until there is one more. A peer that has no entry gets one.
+func (ps *exchangePeers) localOf(peer int) *peerLocal {
+	ps.at(peer)
+	s := int(ps.slots[peer]) - 1
+	for len(ps.locals) <= s {
+		ps.locals = append(ps.locals, peerLocal{})
+	}
+	return &ps.locals[s]
 }
 
 // out is what is got of a peer: a piece without bytes if it has no entry.

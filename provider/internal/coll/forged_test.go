@@ -71,6 +71,13 @@ func (y *forgery) end(t *testing.T, malformed int) {
 	}
 }
 
+// target is an offer with a key of so many bytes.
+func target(step wire.CollStep, length uint64, key int) wire.CollTarget {
+	h := wire.CollTarget{CollStep: step, Length: length}
+	h.SetKey(bytes.Repeat([]byte{9}, key))
+	return h
+}
+
 // TestPutForged: targets and words of puts that no member has sent are dropped and counted.
 func TestPutForged(t *testing.T) {
 	y := forge(t, "put")
@@ -89,16 +96,19 @@ func TestPutForged(t *testing.T) {
 	for i := range puts {
 		y.step(&puts[i], "")
 	}
+	const short = meshKey - 1
 	targets := []wire.CollTarget{
-		{CollStep: self, Length: forgedSlice}, {CollStep: none, Length: forgedSlice},
-		{CollStep: ahead, Length: forgedSlice}, {CollStep: own},
-		{CollStep: own, Length: forgedSlice}, {CollStep: own, Length: forgedSlice}, // the last again
+		target(self, forgedSlice, meshKey), target(none, forgedSlice, meshKey), target(ahead, forgedSlice, meshKey),
+		target(own, 0, meshKey), target(own, forgedSlice, 0), target(own, forgedSlice, short),
+		target(own, forgedSlice, wire.CollKey),
+		target(own, forgedSlice, meshKey), target(own, forgedSlice, meshKey), // the last again
 	}
 	for i := range targets {
 		y.cts(&targets[i])
 	}
 	y.early(func(later wire.CollStep) interface{ Put(b []byte) []byte } {
-		return &wire.CollTarget{CollStep: later, Length: forgedSlice}
+		h := target(later, forgedSlice, meshKey)
+		return &h
 	})
 	y.end(t, len(puts)+len(targets)) // the first offer holds, and one before its operation is too many
 }

@@ -19,9 +19,9 @@ import (
 // operation stays registered as with puts. What a get writes is the receiver's operation's until the get has ended, as
 // with what a put reads.
 
-// takesGets reports whether chunks may come over the transport as gets: those of shared memory and UDP may. They do by
-// name only: there a get is the same copy as a put, or packets like a message's, and waits for a word more.
-func (p *Transport) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
+// takesGets reports whether chunks may come over the transport as gets. They do by name only: on one host a get is the
+// same copy as a put, over UDP packets like a message's, and everywhere it waits for a word more.
+func (p *Transport) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.copies() }
 
 // grant lets a peer get the first pending chunk.
 func (xs *exchanges) grant(o *collOp, m *collMember, peer int, p *pendingChunks) {
@@ -98,7 +98,7 @@ func (xs *exchanges) fetchAll(o *collOp) {
 
 // fetch begins to get a part of the first chunk that a peer lets this member get.
 func (xs *exchanges) fetch(o *collOp, peer int) error {
-	x, q, p := o.exchange, o.exchange.peers.at(peer), &o.exchange.peers.getsOf(peer).grants
+	q, p := o.exchange.peers.at(peer), &o.exchange.peers.getsOf(peer).grants
 	m := &o.group.members[o.group.rankOf(peer)]
 	if m.dead {
 		return fi.ECONNRESET
@@ -107,20 +107,11 @@ func (xs *exchanges) fetch(o *collOp, peer int) error {
 	if err != nil {
 		return err
 	}
-	if xs.copied >= putTurn {
-		return fi.EAGAIN
-	}
 	h := &p.head
 	h.Length = p.ends[0] - h.Offset
 	n := int64(0)
 	if q.target.transport == path.Over() {
-		n = min(h.Length, putPiece)
-		data := x.got[q.out.Off:][:q.out.Len][h.Offset:][:n]
-		t := xs.newCopy(o, peer, h, n)
-		xs.c.local[0] = segmentOf(data)
-		status, err := path.Transport().(hw.OneSided).GetZcopy(xs.c.local[:], uint64(h.Offset), q.target.key, &t.done)
-		xs.c.local[0] = hw.Segment{}
-		if n, err = xs.copying(t, status, err); err != nil {
+		if n, err = xs.copy(o, path, peer, h); err != nil {
 			return err
 		}
 	}

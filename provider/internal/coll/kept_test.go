@@ -91,11 +91,14 @@ func (f meshForm) set(c *config.Config) { c.Sched, c.AllToAll = config.Yes, f.na
 // bytes is how many bytes a node has copied.
 func (f meshForm) bytes(n *node) uint64 { return n.counts[f.counter] }
 
-// tests runs a test in the form, on one host and between hosts.
+// tests runs a test in the form, on one host, between hosts and by devices between them.
 func (f meshForm) tests(t *testing.T, n, slice int, run func(t *testing.T, w *keptWork, groups []*Group)) {
-	for name, hosts := range map[string][]int{"one host": onHost(n), "hosts": onHosts(n)} {
+	for name, hosts := range map[string][]int{"one host": onHost(n), "hosts": onHosts(n), "devices": onHosts(n)} {
 		t.Run(f.name+"/"+name, func(t *testing.T) {
 			m := newMesh(t, hosts, f.set)
+			if name == "devices" {
+				m.devices()
+			}
 			groups := m.join()
 			run(t, newKeptWork(m, groups, slice), groups)
 		})
@@ -161,6 +164,11 @@ func (w *keptWork) copyTo(f meshForm, g *Group, r keptRegion) error {
 		copies = p.Transport().(hw.OneSided).GetZcopy
 	}
 	local := []hw.Segment{segmentOf(w.in[1][:8])}
+	if local[0].Memory, err = p.Over().Memory().Register(
+		hw.Region{Addr: local[0].Addr, Len: 8, Access: hw.LocalWrite}); err != nil {
+		w.m.t.Fatal(err)
+	}
+	defer func() { _ = local[0].Memory.Close() }()
 	if status, err := copies(local, 0, key, &done); err != nil || status == hw.Done {
 		return err
 	}

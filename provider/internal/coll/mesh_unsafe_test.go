@@ -16,7 +16,6 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/provider/collective"
-	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -48,6 +47,7 @@ type node struct {
 	knows        []*node    // the others, until it is known that one is gone
 	after        *node      // that the node has begun anew as
 	flying       []func()   // ends of copies
+	landing      []landing  // of puts of a device that have ended, in order
 	ended        []ending
 	early        map[uint64][]byte // payloads kept, by address
 	kept         int               // what is accounted for early messages, bytes
@@ -59,6 +59,8 @@ type node struct {
 	measured     hw.PathInfo // of each path; without samples: nothing
 	unsent       int64       // bytes in each path's stream
 	streamBusy   bool        // what is there is not known
+	locked       bool        // a device takes no memory
+	keeps        int         // keys that name no other region
 	leased, gone bool
 	uses         int // of the endpoint
 }
@@ -165,6 +167,7 @@ func (n *node) step() {
 		n.flying = n.flying[1:]
 		end()
 	}
+	n.land()
 	for range n.r.IntN(8) {
 		if n.still {
 			break
@@ -375,10 +378,16 @@ func (p meshPath) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (int, 
 }
 
 func (p meshPath) PutZcopy(local []hw.Segment, at uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	if p.device() {
+		return p.putByDevice(local[0], at, key, c)
+	}
 	return p.copy(hw.RemoteWrite, local, at, key, c)
 }
 
 func (p meshPath) GetZcopy(local []hw.Segment, at uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	if p.device() {
+		p.known(local[0], hw.LocalWrite)
+	}
 	if p.from.refused != nil && p.from.refused != p.to {
 		return p.copy(hw.RemoteRead, local, at, key, c)
 	}
@@ -426,27 +435,46 @@ func (p meshPath) copy(
 type meshIface struct {
 	hw.Iface // nil
 	n        *node
+	device   bool
 }
 
-func (i meshIface) Memory() hw.MemoryDomain { return meshMemory{n: i.n} }
+func (i meshIface) Memory() hw.MemoryDomain { return meshMemory{n: i.n, device: i.device} }
 func (i meshIface) OwnNotice() *hw.Notice   { return &i.n.notice }
 
 type meshMemory struct {
 	hw.MemoryDomain // nil
 	n               *node
+	device          bool
 }
 
-func (d meshMemory) Attr() hw.MDAttr { return hw.MDAttr{MaxKey: wire.CollKey} }
+func (d meshMemory) Attr() hw.MDAttr {
+	if d.device {
+		return hw.MDAttr{MaxKey: meshDeviceKey, Caps: hw.MDLocal | hw.MDCost}
+	}
+	return hw.MDAttr{MaxKey: meshKey}
+}
+
+// meshKey and meshDeviceKey are the bytes of packed keys.
+const (
+	meshKey       = 8
+	meshDeviceKey = 30
+)
 
 func (d meshMemory) Register(r hw.Region) (hw.Memory, error) {
+	if d.device && d.n.locked {
+		return nil, hw.ErrNoResource
+	}
 	d.n.last++
-	of := &meshRegion{r, d.n, d.n.last}
+	of := &meshRegion{r, d.n, d.n.last, d.Attr().MaxKey, false}
 	d.n.keys[of.key] = of
 	return of, nil
 }
 
 func (d meshMemory) UnpackKey(b []byte) (k hw.RemoteKey, err error) {
-	for i, v := range b {
+	if len(b) != d.Attr().MaxKey {
+		return k, hw.ErrInvalid
+	}
+	for i, v := range b[:meshKey] {
 		k[0] |= uint64(v) << (8 * i)
 	}
 	return k, nil
@@ -454,19 +482,24 @@ func (d meshMemory) UnpackKey(b []byte) (k hw.RemoteKey, err error) {
 
 // meshRegion is registered memory of a node.
 type meshRegion struct {
-	of  hw.Region
-	n   *node
-	key uint64
+	of    hw.Region
+	n     *node
+	key   uint64
+	bytes int // of its key, packed
+	keeps bool
 }
 
 func (r *meshRegion) Region() hw.Region { return r.of }
 
 func (r *meshRegion) PackKey(to []byte) []byte {
-	for i := range wire.CollKey {
+	for i := range r.bytes {
 		to = append(to, byte(r.key>>(8*i)))
 	}
 	return to
 }
+
+// Keep notes that the key is to name no other region.
+func (r *meshRegion) Keep() bool { r.keeps = true; r.n.keeps++; return true }
 
 func (r *meshRegion) Close() error { delete(r.n.keys, r.key); return nil }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -108,11 +109,11 @@ func (o *modelOp) post(n *node, g *Group, context uint64) error {
 }
 
 // TestModel runs operations of chance in a group whose members are on some hosts, at each member's own pace, in all
-// forms of chunks. Each operation completes once at each member, and leaves there what the model says. Of some programs
-// a member is lost in the middle: then each operation ends at the others with what the model says or with
-// fi.ECONNRESET, and nothing of it is kept.
+// forms of chunks, also where devices lead from host to host. Each operation completes once at each member, and leaves
+// there what the model says. Of some programs a member is lost in the middle: then each operation ends at the others
+// with what the model says or with fi.ECONNRESET, and nothing of it is kept.
 func TestModel(t *testing.T) {
-	for _, form := range []string{"auto", "message", "put", "get", "pairwise"} {
+	for _, form := range []string{"auto", "message", "put", "get", "pairwise", "put device", "get device"} {
 		seeds := uint64(12)
 		if testing.Short() {
 			seeds = 4
@@ -129,6 +130,7 @@ func runModel(t *testing.T, form string, seed uint64) {
 	for i := range hosts {
 		hosts[i] = r.IntN(len(hosts))
 	}
+	form, over, _ := strings.Cut(form, " ")
 	m := newMesh(t, hosts, func(c *config.Config) {
 		c.AllToAll, c.Sched = form, config.Yes
 		if seed%3 == 1 {
@@ -138,7 +140,9 @@ func runModel(t *testing.T, form string, seed uint64) {
 			c.UnexpectedBytes = 4 << 10
 		}
 	})
-	m.r, m.full = r, 7
+	if m.r, m.full = r, 7; over != "" {
+		m.devices()
+	}
 	for _, n := range m.nodes {
 		n.groups.UseRelays()
 	}
@@ -208,7 +212,9 @@ func runModel(t *testing.T, form string, seed uint64) {
 				i, n.groups.RelayPlaces(), len(n.flying))
 		}
 	}
-	if len(m.keys) != 0 && lost < 0 {
-		t.Errorf("%d regions stay registered", len(m.keys))
+	for _, r := range m.keys {
+		if !r.n.gone {
+			t.Errorf("%d bytes of rank %d stay registered", r.of.Len, r.n.number)
+		}
 	}
 }

@@ -13,15 +13,19 @@ import (
 )
 
 // Chunks as puts. When an operation begins, a member offers each sender of a long slice the memory where the slice
-// belongs (wire.CollTarget). From then on the sender puts its chunks there and, when a put has completed, sends which
-// bytes are in place (wire.CollPut), in the slice's order: so on no transport does a count come before its data. A
-// chunk goes as a message where there is no offer yet, where the transport's puts need more than a key, and where the
-// put is refused at once, so no member waits for an offer.
+// belongs (wire.CollTarget). From then on the sender puts its chunks there and, when a put is in the receiver's memory,
+// sends which bytes are in place (wire.CollPut), in the slice's order: so on no transport does a count come before its
+// data. What has completed at a device need not be there, and the word goes by another of its queues, so a flush
+// follows each put where the transport does not promise it (hw.CapPutPlaced). A chunk goes as a message where there is
+// no offer yet, where the device does not take the memory of this side, and where the put is refused at once, so no
+// member waits for an offer.
 //
 // Memory that is offered is registered for one sender and one operation, and the registration ends before the
 // operation completes, with whatever outcome: no peer writes to memory that its owner has back. That of a persistent
-// operation stays registered for the next (keptMemory). What a put reads is the operation's until the put has ended:
-// one that fails completes no sooner.
+// operation stays registered for the next (keptMemory). It is never of a cache of registrations, whose keys live on.
+// Devices give keys out again, so one that a peer may still have when its operation fails names no other region of that
+// memory (hw.Lasting). What a put reads is the operation's until the put has ended: one that fails completes no sooner.
+// The device knows it, from the cache, as long (localOf).
 
 // putPiece is the most bytes of a put, putTurn the most that this thread copies before it serves others, and putHere
 // those of a slice from which on it is put between members of one host by default (docs/design.md, section 16, has what
@@ -51,24 +55,23 @@ type collCopy struct {
 	bytes int64
 	ended bool
 	err   error
+	flush hw.Flusher // of the flush behind it, which waits for room
 }
 
-// takesPuts reports whether chunks may go over the transport as puts: with a key of eight bytes and nothing else, and
-// what has completed is in the peer's memory. Those of shared memory and UDP may. Devices need local memory registered,
-// and what has completed there need not be in place when the word of it comes, by another queue pair: by these chunks
-// go as messages. docs/design.md, section 16, has a table.
+// takesPuts reports whether chunks may go over the transport as puts: it says when they are in the peer's memory.
+// docs/design.md, section 16, has a table of what is chosen where.
 func (p *Transport) takesPuts() bool {
-	const caps = hw.CapPutZcopy | hw.CapPutPlaced
-	return p.Caps&caps == caps && p.keysOnly()
+	return p.Caps&hw.CapPutZcopy != 0 && p.Caps&(hw.CapPutPlaced|hw.CapFlush) != 0 && p.copies()
 }
 
-// keysOnly reports whether memory behind the transport is reached with a key of eight bytes and nothing else.
-func (p *Transport) keysOnly() bool {
+// copies reports whether memory behind the transport is reached with keys that an offer has room for, and memory of
+// this side can be made known to its device where it has to be.
+func (p *Transport) copies() bool {
 	if p.Memory() == nil {
 		return false
 	}
 	a := p.Memory().Attr()
-	return a.MaxKey == wire.CollKey && a.Caps&(hw.MDLocal|hw.MDCost) == 0
+	return a.MaxKey <= wire.CollKey && (a.Caps&hw.MDLocal == 0 || p.Device.Domain != nil)
 }
 
 // offer offers the senders of long slices where these belong, or the receivers where they are.
@@ -107,6 +110,9 @@ func (xs *exchanges) withdraw(o *collOp) {
 	}
 	for i := range o.exchange.peers.all {
 		if p := &o.exchange.peers.all[i]; p.region != nil {
+			if o.status != fi.Success {
+				outlive(p.region)
+			}
 			if o.kept == nil {
 				_ = p.region.Close()
 			}
@@ -115,6 +121,14 @@ func (xs *exchanges) withdraw(o *collOp) {
 	}
 	if o.kept != nil && o.status != fi.Success {
 		o.kept.close()
+	}
+}
+
+// outlive has no other region of the memory get the key of one that is to be closed, where the device might: a peer may
+// have puts or gets with it that have yet to begin.
+func outlive(region hw.Memory) {
+	if l, ok := region.(hw.Lasting); ok && !l.Keep() {
+		log.Warnf(log.EPData, "too many keys of all-to-alls that failed: a member that is late may use one again")
 	}
 }
 
@@ -174,19 +188,93 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 	q.target = putTarget{transport, key}
 }
 
-// put begins to put a part of a pending chunk, and returns how long it is: 0 if it is to go as a message.
-func (xs *exchanges) put(o *collOp, path Path, peer int, h *exchange.Chunk) (int64, error) {
-	x, q := o.exchange, o.exchange.peers.at(peer)
+// copy begins to put a part of a pending chunk, or to get one of what a peer lets this member get, and returns how long
+// it is: 0 if it has to go as a message.
+func (xs *exchanges) copy(o *collOp, path Path, peer int, h *exchange.Chunk) (int64, error) {
 	if xs.copied >= putTurn {
 		return 0, fi.EAGAIN
 	}
+	x, q := o.exchange, o.exchange.peers.at(peer)
 	n := min(h.Length, putPiece)
-	data := x.given[q.in.Off:][:q.in.Len][h.Offset:][:n]
+	slice, access, begin := x.given[q.in.Off:][:q.in.Len], hw.Access(0), hw.OneSided.PutZcopy
+	flushes := path.Over().Caps&hw.CapPutPlaced == 0
+	if o.group.ways.gets {
+		slice, access, begin, flushes = x.got[q.out.Off:][:q.out.Len], hw.LocalWrite, hw.OneSided.GetZcopy, false
+	}
+	memory, err := x.localOf(peer, path.Over(), slice, access)
+	if err != nil {
+		q.refused = true
+		return 0, nil
+	}
 	t := xs.newCopy(o, peer, h, n)
-	xs.c.local[0] = segmentOf(data)
-	status, err := path.Transport().(hw.OneSided).PutZcopy(xs.c.local[:], uint64(h.Offset), q.target.key, &t.done)
+	if flushes {
+		t.done.Expect(2)
+	}
+	ep := path.Transport().(hw.OneSided)
+	xs.c.local[0] = segmentOf(slice[h.Offset:][:n])
+	xs.c.local[0].Memory = memory
+	status, err := begin(ep, xs.c.local[:], uint64(h.Offset), q.target.key, &t.done)
 	xs.c.local[0] = hw.Segment{}
+	if err == nil && flushes {
+		status, err = t.flushed(ep.(hw.Flusher), status)
+	}
 	return xs.copying(t, status, err)
+}
+
+// localOf has the device of a transport know a slice until leave, where it has to: the memory is nil where it need not.
+func (x *collExchange) localOf(peer int, over *Transport, slice []byte, access hw.Access) (hw.Memory, error) {
+	if over.Memory().Attr().Caps&hw.MDLocal == 0 {
+		return nil, nil
+	}
+	l := x.peers.localOf(peer)
+	if l.over == nil {
+		use, err := over.Device.Use(addressOfBytes(slice), uint64(len(slice)), access)
+		if err != nil {
+			log.Infof(log.EPData, "%d bytes go as messages: %v", len(slice), err)
+			return nil, err
+		}
+		*l = peerLocal{use, over}
+	}
+	return l.use.Memory(), nil
+}
+
+// leave has devices forget what localOf had them know. No copy is under way.
+func (x *collExchange) leave() {
+	for i := range x.peers.locals {
+		if l := &x.peers.locals[i]; l.over != nil {
+			l.over.Device.Leave(&l.use)
+			l.over = nil
+		}
+	}
+}
+
+// flushed has a put, of which it says how far it is, end when the peer's memory has it: the completion is of the put
+// and of a flush behind it.
+func (t *collCopy) flushed(f hw.Flusher, put hw.Status) (hw.Status, error) {
+	if put == hw.Done {
+		t.done.Update(1, nil)
+	}
+	switch status, err := f.Flush(hw.FlushMemory, &t.done); {
+	case errors.Is(err, hw.ErrNoResource):
+		t.flush = f
+		t.xs.unflushed.Add(t)
+	case err == nil && status == hw.InProgress:
+	case put == hw.Done:
+		return hw.Done, err
+	default: // Progress has yet to end the put, so this is not the last
+		t.done.Update(1, err)
+	}
+	return hw.InProgress, nil
+}
+
+// flushAgain begins the flush for which there was no room, and goes on with the operation if that ends the put.
+func (t *collCopy) flushAgain() {
+	switch status, err := t.flush.Flush(hw.FlushMemory, &t.done); {
+	case errors.Is(err, hw.ErrNoResource):
+		t.xs.unflushed.Add(t)
+	case err != nil || status == hw.Done:
+		t.done.Update(1, err)
+	}
 }
 
 // copying takes in that a put or a get has begun, as the transport says, and returns how many bytes it has: 0 if it is
@@ -227,7 +315,7 @@ func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *c
 	t := xs.spare
 	if t == nil {
 		t = &collCopy{xs: xs}
-		t.done.Func = func(c *hw.Completion) { t.finished(c.Err()) }
+		t.done.Func, t.done.Idempotent = func(c *hw.Completion) { t.finished(c.Err()) }, true
 	} else {
 		xs.spare = t.next
 	}
@@ -236,19 +324,20 @@ func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *c
 	return t
 }
 
-func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.next, xs.spare = nil, xs.spare, t }
+func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.flush, t.next, xs.spare = nil, nil, xs.spare, t }
 
 // finished takes in that a put or a get has ended. The transport calls it under the progress lease, or while the
 // endpoint closes.
 func (t *collCopy) finished(err error) {
 	xs, o := t.xs, t.op
-	if xs.c.ep.Closed() {
-		return
-	}
 	t.ended, t.err = true, err
 	x := o.exchange
 	x.flying--
 	switch {
+	case xs.c.ep.Closed():
+		if x.flying == 0 {
+			x.leave()
+		}
 	case o.status != fi.Success && x.flying == 0 && !o.advancing:
 		xs.c.settle(o)
 	case o.status != fi.Success || errors.Is(err, hw.ErrKey): // the peer's operation has failed: its note comes

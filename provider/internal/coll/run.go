@@ -152,6 +152,9 @@ func (c *Protocol) end(o *collOp) {
 // settle completes an operation that has ended.
 func (c *Protocol) settle(o *collOp) {
 	c.ordered.withdraw(o)
+	if o.exchange != nil {
+		o.exchange.leave()
+	}
 	c.unkeep(o)
 	o.arrivals.end()
 	c.ep.Complete(o.context, o.completes, o.status)

@@ -44,7 +44,7 @@ func newTransport(i hw.Iface, number uint32, c *config.Config, device rkey.Devic
 	p.On = rma.Transport{Attr: &p.Attr, Number: number, Segments: flow.On(c, &p.Attr), Device: device}
 	p.Coll = coll.Transport{
 		Iface: p.Iface, Caps: p.Attr.Caps, MaxAMBcopy: p.Attr.MaxAMBcopy, DeviceName: p.Attr.DeviceName,
-		Eager: p.Eager, Notify: p.Notify,
+		Eager: p.Eager, Notify: p.Notify, Device: device,
 	}
 	return p
 }

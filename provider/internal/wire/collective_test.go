@@ -88,10 +88,11 @@ func TestCollectiveHeads(t *testing.T) {
 // TestCollectivePuts: lengths of targets and of puts are checked.
 func TestCollectivePuts(t *testing.T) {
 	step := CollStep{Seq: 4, Kind: collective.AllToAllV, Rank: 3}
-	g := CollTarget{CollStep: step, Length: MaxMessage, Key: ^uint64(0)}
+	g := CollTarget{CollStep: step, Length: MaxMessage}
+	g.SetKey(bytes.Repeat([]byte{0xFF}, CollKey))
 	part := exchange.Chunk{Total: 100, Offset: 40, Length: 30}
 	u := CollPut{CollChunk: CollChunk{CollStep: step, Part: part}, Bytes: 30}
-	var room [CollPutBytes]byte
+	var room [CollTargetBytes]byte
 	var g2 CollTarget
 	var u2 CollPut
 	if !g2.Parse(g.Put(room[:])) || g2 != g {
@@ -103,6 +104,19 @@ func TestCollectivePuts(t *testing.T) {
 	for _, n := range []uint64{0, MaxMessage + 1} {
 		if g.Length = n; g2.Parse(g.Put(room[:])) {
 			t.Errorf("a target of %d bytes is accepted", n)
+		}
+	}
+	g.Length = 1
+	for _, n := range []uint8{1, 8, 30, CollKey} {
+		g.Key = [CollKey]byte{}
+		g.SetKey(bytes.Repeat([]byte{n}, int(n)))
+		if !g2.Parse(g.Put(room[:])) || g2 != g || len(g2.PackedKey(nil)) != int(n) {
+			t.Errorf("target with a key of %d bytes: %+v", n, g2)
+		}
+		for _, other := range []uint8{0, n - 1, CollKey + 1, 255} {
+			if g.KeyBytes = other; g2.Parse(g.Put(room[:])) {
+				t.Errorf("a key of %d bytes is accepted as one of %d", n, other)
+			}
 		}
 	}
 	for _, n := range []uint64{0, 31, 1 << 63} {

@@ -7,24 +7,26 @@ import "encoding/binary"
 // AMCollCTS, to a group's number.
 type CollTarget struct {
 	CollStep
-	Length uint64 // of the slice and of the region, at least 1
-	Key    uint64 // of the region
+	Length   uint64        // of the slice and of the region, at least 1
+	KeyBytes uint8         // of Key, at least 1
+	Key      [CollKey]byte // of the region, packed, with zeros behind it
 }
 
 // CollKey is the bytes of a key that a target has room for.
-const CollKey = 8
+const CollKey = 32
 
-// SetKey takes in a packed key of CollKey bytes.
-func (h *CollTarget) SetKey(packed []byte) { h.Key = binary.LittleEndian.Uint64(packed) }
+// SetKey takes in a packed key of at most CollKey bytes.
+func (h *CollTarget) SetKey(packed []byte) { h.KeyBytes = uint8(copy(h.Key[:], packed)) }
 
 // PackedKey appends the packed key.
-func (h *CollTarget) PackedKey(to []byte) []byte { return binary.LittleEndian.AppendUint64(to, h.Key) }
+func (h *CollTarget) PackedKey(to []byte) []byte { return append(to, h.Key[:h.KeyBytes]...) }
 
 // Put encodes h at the start of b and returns the bytes used.
 func (h *CollTarget) Put(b []byte) []byte {
 	h.CollStep.Put(b)
 	binary.LittleEndian.PutUint64(b[8:], h.Length)
-	binary.LittleEndian.PutUint64(b[16:], h.Key)
+	b[16] = h.KeyBytes
+	copy(b[17:], h.Key[:])
 	return b[:CollTargetBytes]
 }
 
@@ -33,8 +35,17 @@ func (h *CollTarget) Parse(b []byte) bool {
 	if !h.CollStep.Parse(b, CollTargetBytes) {
 		return false
 	}
-	h.Length, h.Key = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	return h.Length != 0 && h.Length <= MaxMessage
+	h.Length, h.KeyBytes = binary.LittleEndian.Uint64(b[8:]), b[16]
+	copy(h.Key[:], b[17:])
+	if h.Length == 0 || h.Length > MaxMessage || h.KeyBytes == 0 || h.KeyBytes > CollKey {
+		return false
+	}
+	for _, v := range h.Key[h.KeyBytes:] {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // CollPut says which bytes of a chunk the sender has put into the receiver's memory: Bytes of them, from Part.Offset

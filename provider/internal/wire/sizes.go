@@ -27,7 +27,8 @@ const (
 const HeadMost = 96
 
 const _ = uint(HeadMost - max(WriteDataBytes, ReadBytes, AtomicBytes, ShareBytes, NoticeMoveBytes, CollPutBytes,
-	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+16*IOVLimit, OfferBytes, LandingBytes, regionRequestBytes))
+	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+16*IOVLimit, OfferBytes, LandingBytes, regionRequestBytes,
+	CollTargetBytes))
 
 // Bytes of the heads of notifications.
 const (
@@ -48,7 +49,7 @@ const (
 	CollPieceBytes = CollStepBytes + exchange.PieceBytes
 	CollRelayBytes = CollStepBytes + exchange.NoteBytes
 
-	CollTargetBytes  = CollStepBytes + 16
+	CollTargetBytes  = CollStepBytes + 9 + CollKey
 	CollPutBytes     = CollChunkBytes + 8
 	CollGrantBytes   = CollChunkBytes
 	CollRefusalBytes = CollStepBytes + 8
