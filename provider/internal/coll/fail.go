@@ -260,6 +260,9 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 			if m.peer == nil || m.peer.Number() != number || m.dead {
 				continue
 			}
+			if g.state.Load() == groupJoining && !m.notified && !m.joined {
+				continue // nothing was sent to it or came from it: Connect says what becomes of the join
+			}
 			m.dead = true
 			if !m.joined {
 				g.failed(c, fi.ECONNRESET)
