@@ -84,7 +84,7 @@ func TestNotNamed(t *testing.T) {
 	}{
 		{"no messages", quiet.Matcher().MatchName(), hw.ErrNoPath, "FI_COLLECTIVE"},
 		{"no index", name(0x1f1), hw.ErrNoPath, "libfabric's provider"},
-		{"not enabled", name(0x1f0), hw.ErrUnreachable, fmt.Sprintf("PID %d of NIC %#x is not there", 0x1f0, a.addr.nid)},
+		{"not enabled", name(0x1f0), hw.ErrUnreachable, fmt.Sprintf("PID 496 of NIC %#x is not there", a.addr.nid)},
 		{"no PID", name(300), hw.ErrUnreachable, "is not there"},
 		{"a VNI", proto.Name{NID: a.addr.nid, PID: 1, VNI: 10}.AppendTo(nil), hw.ErrInvalid, "name"},
 		{"no name", []byte("short"), hw.ErrInvalid, "name"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several threads over endpoints of FI_PROTO_CXI whose calls the application serialises: an endpoint for each thread, or
- * endpoints that threads take in turn. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), all is skipped. */
+/* Several threads over endpoints of FI_PROTO_CXI whose calls the application serialises: an endpoint for each thread,
+ * or endpoints that threads take in turn. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), all is
+ * skipped. */
 #include <pthread.h>
 #include <sched.h>
 

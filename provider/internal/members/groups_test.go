@@ -118,9 +118,9 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestConnectDoubted: a group that joins with a peer which is connected does so with the endpoint that has its address:
-// nothing comes from the peer or goes to it before it is known to be that, and one that was killed meanwhile is like one
-// that was never there.
+// TestConnectDoubted: a group that joins with a peer which is connected does so with the endpoint that has its
+// address: nothing comes from the peer or goes to it before it is known to be that, and one that was killed meanwhile
+// is like one that was never there.
 func TestConnectDoubted(t *testing.T) {
 	first := &path0{}
 	d := &device{to: first}
@@ -142,6 +142,9 @@ func TestConnectDoubted(t *testing.T) {
 	first.confirms = nil
 	if err := connects(p); err != nil || !p.sends(1) {
 		t.Errorf("confirmed: %v", err)
+	}
+	if use(); !p.sends(1) {
+		t.Error("a join that was given up keeps words of others from being taken")
 	}
 	first.confirms = hw.ErrPeerDead
 	if err := connects(p); err != nil {
