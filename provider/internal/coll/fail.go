@@ -243,10 +243,24 @@ func (c *Protocol) SourceLost(src hw.Source) {
 			if !m.joined || m.gone || m.peer == nil || m.src != src {
 				continue
 			}
+			if g.state.Load() == groupJoining && !m.notified {
+				g.unjoin(m)
+				continue
+			}
 			m.gone = true
 			c.starve(g, m)
 		}
 	}
+}
+
+// unjoin forgets the word of a member that is gone, which has none of this side's: that of another in its place may
+// come.
+func (g *Group) unjoin(m *collMember) {
+	if m.first {
+		g.join.hosts--
+	}
+	m.joined, m.first, m.left = false, false, false
+	g.join.left++
 }
 
 // PeerLost handles that the peer of a link, of that number, cannot be sent to any more.
@@ -260,8 +274,8 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 			if m.peer == nil || m.peer.Number() != number || m.dead {
 				continue
 			}
-			if g.state.Load() == groupJoining && !m.notified && !m.joined {
-				continue // nothing was sent to it or came from it: Connect says what becomes of the join
+			if g.state.Load() == groupJoining && !m.notified {
+				continue // nothing was sent to it: Connect says what becomes of the join
 			}
 			m.dead = true
 			if !m.joined {

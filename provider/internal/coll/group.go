@@ -82,6 +82,7 @@ type collMember struct {
 	id       uint64    // the member's number of the group
 	src      hw.Source // that its messages come from
 	joined   bool      // id and src are known
+	first    bool      // it is counted in hosts
 	notified bool      // that this side joins
 	left     bool      // sends nothing more
 	gone     bool      // so, because it is not there any more

@@ -31,7 +31,7 @@ func (g *Group) agree(c *Protocol, rank uint32, s *wire.CollSettings) {
 		return
 	}
 	g.join.spans = g.join.spans || s.Spans
-	if s.First {
+	if g.members[rank].first = s.First; s.First {
 		g.join.hosts++
 	}
 }

@@ -145,14 +145,9 @@ func (p *peer) confirm() error {
 	return nil
 }
 
-// sends reports whether a source is the peer: not before the path to it is known to lead to the endpoint that has the
-// address now, which it finds out where the join that doubts it does not.
+// sends reports whether a source is the peer.
 func (p *peer) sends(src hw.Source) bool {
-	if p.path == nil {
-		return false
-	}
-	_, err := p.Connect()
-	return err == nil && p.g.o.Iface.SourceReaches(src, p.raw)
+	return p.path != nil && p.g.o.Iface.SourceReaches(src, p.raw)
 }
 
 // destination is where a message goes that may wait for room: a peer, or the sender behind a source.
