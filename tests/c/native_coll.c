@@ -397,7 +397,7 @@ static void test_late(long delay)
 	struct group g;
 
 	node_need(&o);
-	prepare_named(&g, test_rank ? 124 : 0, &own); /* PID 0 is one like others */
+	prepare_named(&g, 124 + (uint64_t)test_rank, &own);
 	if (test_rank == 0)
 		enable_named(&g);
 	link_send(!test_rank, &own, sizeof(own));
