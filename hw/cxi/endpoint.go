@@ -252,8 +252,8 @@ func (i *Iface) connect(name []byte) (hw.Endpoint, error) {
 	}
 	i.awaitAnswer(e)
 	if err := e.Err(); err != nil {
-		kind := hw.ErrUnreachable
-		if i.cfg.AwaitPeer && !e.ready.Load() { // else it was there, and may be again when this endpoint has ended
+		kind := hw.ErrUnreachable // it was there, as one was that has said its address, and may be again
+		if i.cfg.AwaitPeer && i.named == nil && !e.ready.Load() {
 			kind = hw.ErrNoPath
 		}
 		return nil, fmt.Errorf("cxi: peer %s: %w: %w", e, err, kind)

@@ -164,7 +164,11 @@ func (i *Iface) openMatcher() error {
 
 func (m *matcher) close() error {
 	// The lists first, so that nothing lands in memory that is given back.
-	errs := []error{m.rx.close(), m.closeRestricted()}
+	errs := []error{m.rx.closeLists()}
+	if m.rx.flow.part() {
+		m.drain()
+	}
+	errs = append(errs, m.rx.close(), m.closeRestricted())
 	for _, t := range m.txs {
 		errs = append(errs, t.close())
 	}
@@ -319,7 +323,7 @@ func (m *matcher) RingMatched() {
 	m.rx.lock.give()
 }
 
-// drain waits until nothing is in flight, but not for long. The caller is Close.
+// drain waits until nothing is in flight or to be sent by and by, but not for long. The caller is Close.
 func (m *matcher) drain() {
 	for end := time.Now().Add(closeWait); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 		inFlight := 0
@@ -327,7 +331,7 @@ func (m *matcher) drain() {
 			t.poll()
 			inFlight += t.inFlight()
 		}
-		if inFlight == 0 {
+		if inFlight == 0 && !m.awaitsControls() {
 			return
 		}
 	}

@@ -158,9 +158,12 @@ func (x *matchRx) open() (err error) {
 	return err
 }
 
+// closeLists has nothing arrive any more.
+func (x *matchRx) closeLists() error { return errors.Join(x.regions.close(), x.portal.close()) }
+
 func (x *matchRx) close() error {
-	return errors.Join(x.regions.close(), x.portal.close(), x.events.close(), x.flow.events.close(),
-		x.early.memory.close(), x.requests.memory.close(), x.soft.close())
+	return errors.Join(x.events.close(), x.flow.events.close(), x.early.memory.close(), x.requests.memory.close(),
+		x.soft.close())
 }
 
 // idOther is the id of commands of another list, which no buffer or receive has.

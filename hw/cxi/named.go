@@ -18,7 +18,8 @@ import (
 // ownName has peers find an interface by the name of its matched endpoint (Config.Named): an entry at the presence
 // index that no random number guards has the device address, which the NIC of a peer reads without this process. And it
 // asks so for the addresses of peers: an endpoint of libfabric's provider has no such index, one of weft's that takes
-// no messages of weft's own no such entry.
+// no messages of weft's own no such entry. Where there is none, the index of control messages, which endpoints of both
+// have once they are enabled, shows whether there is one that refuses, or nothing yet.
 type ownName struct {
 	i      *Iface
 	name   []byte // the interface's own; immutable
@@ -36,7 +37,7 @@ const (
 	namedBytes = 32
 	// namedBits are the match bits of the entry: those of the presence entry are odd.
 	namedBits = 0
-	// refusedTime is how long a peer is asked again that refuses: it may be about to be enabled.
+	// refusedTime is how long a peer is asked again that refuses: it may be closing, and another come in its place.
 	refusedTime = 200 * time.Millisecond
 )
 
@@ -44,6 +45,9 @@ const (
 type question struct {
 	of    proto.Name // under ownName.mu, as what follows to at
 	asked bool
+	// lacks is the NIC's code for the address, wire.RcOk: that is asked for. Else it is asked whether there is an
+	// endpoint.
+	lacks uint32
 	// stale says that the answer is of no use: the name may be another interface's since, or none comes.
 	stale bool
 	at    time.Time // when it was asked
@@ -123,7 +127,7 @@ func (n *ownName) resolve(name []byte) ([]byte, error) {
 	if free < 0 {
 		return nil, fmt.Errorf("cxi: %d addresses are asked for: %w", maxQuestions, hw.ErrUnreachable)
 	}
-	return nil, n.ask(free, of)
+	return nil, n.ask(free, of, wire.RcOk)
 }
 
 // unanswered reports whether no answer to a question comes: the NIC has refused a command since. As it may be at the
@@ -139,23 +143,31 @@ func (n *ownName) unanswered(q *question) bool {
 	return t.overdue(now) && !q.at.After(t.refusedAt)
 }
 
-// ask has the NIC read the address. The caller has n.mu.
-func (n *ownName) ask(k int, of proto.Name) error {
+// ask has the NIC read the address, or, where that lacks for the reason that a code is, find out whether there is an
+// endpoint. The caller has n.mu.
+func (n *ownName) ask(k int, of proto.Name, lacks uint32) error {
 	at := namedBytes * (1 + k)
 	clear(n.memory.memory[at : at+namedBytes])
 	q := n.i.tx[0]
 	to := nic.Address{NID: of.NID, PID: of.PID, Index: indexPresence, PIDBits: n.i.d.pidBits()}
-	get := nic.Transfer{Message: nic.Message{To: to, MatchBits: namedBits, UserPtr: cookieName | uint64(k)},
-		Local: n.memory.at(at, addressBytes), Initiator: n.i.addr.id(), EQ: q.events.number}
+	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: namedBits, UserPtr: cookieName | uint64(k)},
+		Initiator: n.i.addr.id(), EQ: q.events.number}
+	post := q.q.Get
+	if lacks != wire.RcOk {
+		c.To.Index, c.MatchBits = proto.IndexControl, proto.RoomBits
+		post = q.q.Put
+	} else {
+		c.Local = n.memory.at(at, addressBytes)
+	}
 	q.take()
 	defer q.give()
-	if !q.room() || !q.q.Get(&get) {
+	if !q.room() || !post(&c) {
 		return fmt.Errorf("cxi: no room to ask for an address: %w", hw.ErrUnreachable)
 	}
 	q.posted.add(1)
 	asked := &n.questions[k]
 	asked.answer.Store(0)
-	asked.of, asked.asked, asked.stale, asked.at = of, true, false, time.Now()
+	asked.of, asked.asked, asked.lacks, asked.stale, asked.at = of, true, lacks, false, time.Now()
 	return unsaid(of)
 }
 
@@ -179,8 +191,15 @@ func (n *ownName) heard(k int) ([]byte, error) {
 		return nil, unsaid(q.of)
 	}
 	q.asked = false
-	if code := uint32(answer); code != wire.RcOk {
-		return nil, notNamed(q.of, code)
+	code := uint32(answer)
+	switch {
+	case q.lacks != wire.RcOk:
+		return nil, n.notNamed(q, code)
+	case code == wire.RcEntryNotFound || judge(code) == absent:
+		return nil, n.ask(k, q.of, code)
+	case code != wire.RcOk:
+		return nil, fmt.Errorf("cxi: PID %d of NIC %#x has not answered (%s): %w", q.of.PID, q.of.NID, codeText(code),
+			hw.ErrUnreachable)
 	}
 	at := namedBytes * (1 + k)
 	a, err := parseAddress(n.memory.memory[at : at+addressBytes])
@@ -194,16 +213,17 @@ func (n *ownName) heard(k int) ([]byte, error) {
 	return a.appendTo(nil), nil
 }
 
-// notNamed says why there is no address.
-func notNamed(of proto.Name, code uint32) error {
-	kind, why := hw.ErrNoPath, "is gone, or of libfabric's provider, which has no index for messages of weft's own"
-	switch v := judge(code); {
-	case code == wire.RcEntryNotFound:
+// notNamed says why there is no address: code is the answer whether there is an endpoint. The caller has n.mu.
+func (n *ownName) notNamed(q *question, code uint32) error {
+	kind, why := hw.ErrNoPath, "is of libfabric's provider, which has no index for messages of weft's own"
+	switch {
+	case code != wire.RcOk && code != wire.RcEntryNotFound:
+		delete(n.refused, q.of) // what has refused is gone
+		kind, why = hw.ErrUnreachable, "is not there"
+	case q.lacks == wire.RcEntryNotFound:
 		why = "is an endpoint of weft's that takes no messages of weft's own (FI_COLLECTIVE)"
-	case v == lost || v == refused:
-		kind, why = hw.ErrUnreachable, "has not answered"
 	}
-	return fmt.Errorf("cxi: PID %d of NIC %#x %s (%s): %w", of.PID, of.NID, why, codeText(code), kind)
+	return fmt.Errorf("cxi: PID %d of NIC %#x %s (%s): %w", q.of.PID, q.of.NID, why, codeText(q.lacks), kind)
 }
 
 // forget has the next Connect ask for the address again (Config.Forget).
@@ -247,8 +267,7 @@ func (n *ownName) says(a address) bool {
 	return n.known[proto.Name{NID: a.nid, PID: a.pid}] == a
 }
 
-// again is the outcome of a Connect: a refusal is not one for refusedTime, as the peer may be about to be enabled, or
-// the address that was known may be of an interface before it. n may be nil: it is as given.
+// again is the outcome of a Connect: a refusal is not one for refusedTime. n may be nil: it is as given.
 func (n *ownName) again(name []byte, err error) error {
 	if n == nil || errors.Is(err, hw.ErrUnreachable) {
 		return err

@@ -443,6 +443,25 @@ func (f *flow) enable() {
 	f.x.lock.give()
 }
 
+// part has senders that have notified go on, and reports whether there are any: as the lists are gone, what they send
+// again is refused, and ends. Notices that come later are refused, too.
+func (f *flow) part() bool {
+	if f.events.eq == nil {
+		return false
+	}
+	for e := f.events.Peek(); e.There(); e = f.events.Peek() {
+		kind, drops, ok := proto.ControlOf(e.MatchBits())
+		if e.Type() == wire.EventPut && e.Code() == wire.RcOk && e.BufferID() == idControl && ok &&
+			kind == proto.ControlNotify {
+			f.core.notify(f.x.m.sentBy(e), drops)
+		}
+		f.events.Done(e)
+	}
+	senders := f.core.released()
+	f.x.m.tx.resume(senders)
+	return len(senders) > 0
+}
+
 // manage does so where software matches: the driver answers at once.
 func (f *flow) manage(drops int64) {
 	for ok := true; ok; drops, ok = f.core.ask() {

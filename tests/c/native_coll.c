@@ -272,8 +272,8 @@ static void test_withdraw(long rounds)
 	group_close(&g);
 }
 
-/* Opens an endpoint of a PID. */
-static void open_named(struct group *g, uint64_t pid)
+/* Opens an endpoint that is to have a PID, and gives its name. */
+static void prepare_named(struct group *g, uint64_t pid, struct name *own)
 {
 	struct node_opts o = member_opts();
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -288,12 +288,26 @@ static void open_named(struct group *g, uint64_t pid)
 	OK(fi_eq_open(g->n.fabric, &attr, &g->eq, NULL));
 	OK(fi_ep_bind(g->n.ep, &g->eq->fid, 0));
 	OK(fi_setname(&g->n.ep->fid, &name, sizeof(name)));
+	own->len = sizeof(name);
+	memcpy(own->bytes, &name, sizeof(name));
+}
+
+static void enable_named(struct group *g)
+{
 	OK(fi_enable(g->n.ep));
 	g->n.o.disabled = false;
 }
 
+static void open_named(struct group *g, uint64_t pid)
+{
+	struct name own = { 0 };
+
+	prepare_named(g, pid, &own);
+	enable_named(g);
+}
+
 /* A member of a group that closes its endpoint, and is back under its name, joins again with members whose first group
- * is still open. */
+ * is still open, every other time before they notice its end. */
 static void test_again(long rounds)
 {
 	struct node_opts o = member_opts();
@@ -323,7 +337,7 @@ static void test_again(long rounds)
 		} else {
 			struct fi_cq_tagged_entry e;
 
-			for (uint64_t end = now_ms() + 50; now_ms() < end;) /* its end is noticed */
+			for (uint64_t end = now_ms() + 50; i % 2 == 0 && now_ms() < end;)
 				CHECK(fi_cq_read(g.n.txcq, &e, 1) == -FI_EAGAIN);
 			if (i)
 				group_leave(&g);
@@ -338,6 +352,78 @@ static void test_again(long rounds)
 	if (!leaves)
 		group_leave(&g);
 	close_member(own);
+}
+
+/* The error with which a join of all ranks ends. */
+static int join_error(struct group *g)
+{
+	struct fi_av_set_attr attr = { .start_addr = g->n.peer[0], .end_addr = g->n.peer[test_procs - 1], .stride = 1 };
+	struct fi_eq_err_entry err = { 0 };
+	struct fid_av_set *set;
+	struct fid_mc *mc;
+	uint32_t event;
+	char entry[64];
+
+	OK(fi_av_set(g->n.av, &attr, &set, NULL));
+	OK(fi_join_collective(g->n.ep, FI_ADDR_NOTAVAIL, set, 0, &mc, g));
+	CHECK_RC((int)fi_eq_sread(g->eq, &event, entry, sizeof(entry), 20000, 0), -FI_EAVAIL);
+	CHECK(fi_eq_readerr(g->eq, &err, 0) == sizeof(err) && err.fid == &mc->fid);
+	OK(fi_close(&mc->fid));
+	OK(fi_close(&set->fid));
+	return err.err;
+}
+
+/* A member that was killed: a join with it ends with one error, whether its end was noticed before or not, and only
+ * when another could have taken its place. */
+static void test_killed(long noticed)
+{
+	struct node_opts o = member_opts();
+	struct group g;
+	uint64_t began;
+	int err;
+
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "1s", 1);
+	open_member(&g, &o);
+	group_join(&g, 0, 1);
+	barrier(&g.n);
+	if (test_rank == test_procs - 1)
+		_exit(0);
+	for (uint64_t end = now_ms() + 300; now_ms() < end;)
+		sched_yield();
+	if (noticed) {
+		OK(fi_barrier(g.n.ep, g.addr, &g));
+		wait_err(&g.n, g.n.txcq, FI_ECONNRESET);
+	}
+	began = now_ms();
+	err = join_error(&g);
+	CHECKF(err == FI_EHOSTUNREACH && now_ms() - began >= 1000, "%d after %lu ms", err,
+	       (unsigned long)(now_ms() - began));
+	group_leave(&g);
+	group_close(&g);
+}
+
+/* A member whose name is known before it is enabled, which takes it a while: the join waits for it. */
+static void test_late(long delay)
+{
+	struct node_opts o = member_opts();
+	struct name own = { 0 }, other = { 0 };
+	struct group g;
+
+	node_need(&o);
+	prepare_named(&g, 124 + (uint64_t)test_rank, &own);
+	if (test_rank == 0)
+		enable_named(&g);
+	link_send(!test_rank, &own, sizeof(own));
+	link_recv(!test_rank, &other, sizeof(other));
+	for (uint64_t end = now_ms() + (uint64_t)delay; test_rank == 1 && now_ms() < end;)
+		sched_yield();
+	if (test_rank == 1)
+		enable_named(&g);
+	for (int r = 0; r < test_procs; r++)
+		g.n.peer[r] = node_insert_name(&g.n, r == test_rank ? &own : &other);
+	group_join(&g, 0, 1);
+	group_every(&g, 0, g.n.peer[0], 10);
+	close_member(&g);
 }
 
 /* What endpoints without a progress thread's polls and without measured paths refuse. */
@@ -391,14 +477,15 @@ static void test_bounce(long size)
 }
 
 static const struct test tests[] = {
-	{ "every_1", test_every, 1, 60, 1 },	   { "every_2", test_every, 2, 60, 1 },
-	{ "every_4", test_every, 4, 120, 1 },	   { "every_second", test_every, 4, 120, 2 },
-	{ "modes", test_modes, 4, 120, 0 },	   { "beside", test_beside, 2, 60, 300 },
-	{ "silent_2", test_silent, 2, 60, 8000 },  { "silent_4", test_silent, 4, 60, 8000 },
-	{ "several", test_several, 4, 60, 0 },	   { "close_beside", test_close_beside, 3, 120, 6 },
-	{ "withdraw", test_withdraw, 3, 60, 12 },  { "again", test_again, 3, 60, 3 },
-	{ "alone", test_alone, 1, 60, 0 },	   { "refused", test_refused, 2, 60, 0 },
-	{ "bounce", test_bounce, 2, 60, 2 << 20 },
+	{ "every_1", test_every, 1, 60, 1 },	  { "every_2", test_every, 2, 60, 1 },
+	{ "every_4", test_every, 4, 120, 1 },	  { "every_second", test_every, 4, 120, 2 },
+	{ "modes", test_modes, 4, 120, 0 },	  { "beside", test_beside, 2, 60, 300 },
+	{ "silent_2", test_silent, 2, 60, 8000 }, { "silent_4", test_silent, 4, 60, 8000 },
+	{ "several", test_several, 4, 60, 0 },	  { "close_beside", test_close_beside, 3, 120, 6 },
+	{ "withdraw", test_withdraw, 3, 60, 12 }, { "again", test_again, 3, 60, 4 },
+	{ "alone", test_alone, 1, 60, 0 },	  { "refused", test_refused, 2, 60, 0 },
+	{ "bounce", test_bounce, 2, 60, 2 << 20 }, { "killed", test_killed, 2, 60, false },
+	{ "killed_noticed", test_killed, 2, 60, true }, { "late", test_late, 2, 60, 1500 },
 };
 
 int main(int argc, char **argv)

@@ -258,7 +258,7 @@ main() {
 		# Those of alltoallv that count registrations or ask for paths are of weft's other endpoints.
 		native hardware alltoallv every alltoallv subset alltoallv differs alltoallv killed alltoallv persistent_long \
 			alltoallv arrivals alltoallv refused
-		native hardware native "" native_opts "" native_coll "" collective "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+		native hardware native "" native_opts "" native_coll "" native_threads "" collective "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
 			progress pause progress unexpected progress asleep progress wait progress lifetime progress fork \
 			fault_fork "" objects_life "" objects_cq "" \
 			trigger chain trigger types trigger cascade trigger many trigger cancel trigger bad trigger without \
@@ -273,7 +273,7 @@ main() {
 		FI_WEFT_DIRECT=no native hardware native messages native claims native bad native names native sleep native close \
 			native symmetric native_keys "" native_rma transfers native_rma atomics native_rma bad native_rma selective \
 			native_rma counters native_rma rights native_work "" native_counts "" native_more "" native_regions "" \
-			native_flow "" native_hints "" threads "" match ""
+			native_flow "" native_hints "" native_threads "" threads "" match ""
 		for match in software hybrid; do
 			native $match native "" multi_recv "" msg_order "" trigger types trigger cancel cancel close_pending levels unmatched \
 				match_peek claim match_peek discard match_peek match_complete match "" threads "" \

@@ -3,7 +3,8 @@
 # One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi, or one of weft through libfabric
 # (FI_WEFT_CXI=native), and one of that provider, in two processes over the model of the NIC, both ways
 # (tests/cxi/interop), in one process, and several of each kind at once; what both offer (tests/cxi/offers.c); a group of
-# both (tests/cxi/joins.c); and the tests of weft's that need the headers of PREFIX (tests/cxi/avkeys.sh).
+# both (tests/cxi/joins.c); receivers that are closed in flow control (tests/cxi/closes.c); and the tests of weft's that
+# need the headers of PREFIX (tests/cxi/avkeys.sh).
 #
 #	tests/cxi/interop.sh PREFIX [PART]
 #
@@ -23,7 +24,7 @@ flags="-O2 -g -std=gnu11 -D_GNU_SOURCE"
 	gcc $flags -fPIC -shared tests/cassini/sysfs/redirect.c -ldl -o "$work/sysfs.so"
 	gcc $flags -Wall -Wextra -pthread -I"$prefix/include" tests/cxi/vendor.c -o "$work/peer" -L"$prefix/lib" \
 		-lfabric "$work/libcxi.so.1"
-	for program in offers joins; do
+	for program in offers joins closes; do
 		gcc $flags -Wall -Wextra -I"$prefix/include" tests/cxi/$program.c -o "$work/$program" -L"$prefix/lib" -lfabric \
 			"$work/libcxi.so.1"
 	done
@@ -55,7 +56,7 @@ between "hw/cxi and prov/cxi, data got by software, shuffled events" "get=0 shuf
 between "hw/cxi and prov/cxi, a NIC of the second generation, shuffled events" "version=2 shuffle=1" "$weft" "$vendor"
 between "in one process: prov/cxi and weft's provider" "" one "env $theirs $ours $work/peer cxi weft"
 between "in one process: weft's provider and itself" "" one "env $ours $work/peer weft weft"
-for program in offers joins; do
+for program in offers joins closes; do
 	[[ $program == *"$part"* ]] || continue
 	echo "# $program"
 	# shellcheck disable=SC2086 # lists of assignments

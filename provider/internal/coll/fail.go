@@ -223,6 +223,10 @@ func (c *Protocol) SourceLost(src hw.Source) {
 			if !m.joined || m.gone || m.peer == nil || m.src != src {
 				continue
 			}
+			if g.state.Load() == groupJoining && !m.notified {
+				g.unjoin(m) // the word of another in its place may come
+				continue
+			}
 			m.gone = true
 			if !m.knows {
 				g.failed(c, fi.ECONNRESET)
@@ -245,6 +249,9 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 			m := &g.members[i]
 			if m.peer == nil || m.peer.Number() != number || m.dead {
 				continue
+			}
+			if g.state.Load() == groupJoining && !m.notified {
+				continue // nothing was sent to it: Connect says what becomes of the join
 			}
 			m.dead = true
 			if !m.joined || !m.knows {

@@ -357,6 +357,13 @@ func (g *Group) giveBack(c *Protocol) {
 	}
 }
 
+// unjoin has a member's word not have come.
+func (g *Group) unjoin(m *collMember) {
+	m.unjoin()
+	g.known(m, false)
+	g.join.left++
+}
+
 // unjoin has a member not have joined.
 func (m *collMember) unjoin() { m.joined, m.src, m.id = false, 0, 0 }
 
@@ -403,9 +410,7 @@ func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 // left handles that a member has left the group, or withdrawn its join.
 func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 	if withdrawn && g.state.Load() == groupJoining {
-		m.unjoin()
-		g.known(m, false)
-		g.join.left++
+		g.unjoin(m)
 		js.pump()
 		return
 	}

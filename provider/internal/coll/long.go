@@ -322,8 +322,10 @@ func (l *longSteps) onFrag(src hw.Source, id uint64, head, payload []byte) {
 // dropOf drops the transfers of an operation that has failed, but for sends whose memory may be read.
 func (l *longSteps) dropOf(o *collOp) {
 	for _, s := range l.sends {
-		m := &o.group.members[s.peer]
-		if s.op == o && (!s.exposed || s.peerOp != 0 || m.left || m.gone || m.dead) {
+		if s.op != o {
+			continue // of a group that may be larger
+		}
+		if m := &o.group.members[s.peer]; !s.exposed || s.peerOp != 0 || m.left || m.gone || m.dead {
 			l.forgetSend(s)
 			l.c.freeStep(s)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -25,6 +26,7 @@ type path0 struct {
 	err            error
 	reported, full bool
 	sent           int
+	confirms       error // what Confirm answers
 }
 
 func (d *device) Address() []byte                  { return []byte{1, 0, 0, 0, 0, 0, 0, 0} }
@@ -41,6 +43,7 @@ func (d *device) Connect([]byte) (hw.Endpoint, error) {
 
 func (p *path0) Err() error     { return p.err }
 func (p *path0) Reported() bool { return p.reported }
+func (p *path0) Confirm() error { return p.confirms }
 func (p *path0) AMShort(hw.AMID, uint64, []byte, []byte) error {
 	if p.full {
 		return hw.ErrNoResource
@@ -110,6 +113,98 @@ func TestConnect(t *testing.T) {
 	g.peers.use(p.name, p.raw)
 	if err := connects(p); err != fi.EHOSTUNREACH {
 		t.Errorf("a group joins with one that has no messages: %v", err)
+	}
+}
+
+// TestConnectDoubted: a group that joins with a peer which is connected does so with the endpoint that has its
+// address: nothing goes to the peer before it is known to be that, and one that was killed meanwhile is like one that
+// was never there.
+func TestConnectDoubted(t *testing.T) {
+	first := &path0{}
+	d := &device{to: first}
+	g := openGroups(t, d)
+	g.o.Config.ConnectTimeout = 20 * time.Millisecond
+	use := func() *peer { return g.peers.use(names.Name{Family: names.AFWord, IP: [16]byte{2}}, []byte("p")) }
+	p := use()
+	if err := connects(p); err != nil {
+		t.Fatalf("not connected: %v", err)
+	}
+	first.confirms = hw.ErrNoResource
+	use()
+	if err := connects(p); err != fi.EAGAIN {
+		t.Errorf("not confirmed yet: %v", err)
+	}
+	first.confirms = nil
+	if err := connects(p); err != nil {
+		t.Errorf("confirmed: %v", err)
+	}
+	first.confirms = hw.ErrPeerDead
+	if err := connects(p); err != nil {
+		t.Errorf("confirmed, and then used: %v", err)
+	}
+	use()
+	if err := connects(p); err != fi.EAGAIN {
+		t.Errorf("its end is not reported: %v", err)
+	}
+	first.err, first.reported, d.err = hw.ErrPeerDead, true, hw.ErrUnreachable
+	err := connects(p)
+	for end := time.Now().Add(10 * time.Second); err == fi.EAGAIN && time.Now().Before(end); {
+		err = connects(p)
+	}
+	if err != fi.EHOSTUNREACH {
+		t.Errorf("it was killed: %v", err)
+	}
+	d.to, d.err = &path0{}, nil
+	use()
+	if err := connects(p); err != nil {
+		t.Errorf("another has its address: %v", err)
+	}
+}
+
+// networks is a device whose addresses have the number of their network above their names.
+type networks struct{ hw.Matcher }
+
+func (networks) ParseMatchName(b []byte) (hw.MatchAddress, error) { return hw.MatchAddress(b[0]), nil }
+func (networks) AppendMatchName(to []byte, a hw.MatchAddress) []byte {
+	return append(to, byte(a), 0, 0, 0, 0, 0, 0, 0)
+}
+func (networks) InNetwork(a hw.MatchAddress, n int) (hw.MatchAddress, bool) {
+	return a | hw.MatchAddress(n)<<8, n >= 0
+}
+func (networks) NetworkOf(a hw.MatchAddress) int { return int(a >> 8) }
+
+// TestAnotherNetwork: a member that is not in the endpoint's first network is refused, with an errno of its own.
+func TestAnotherNetwork(t *testing.T) {
+	g := openGroups(t, &device{to: &path0{}})
+	v, err := av.Open(&fi.AVAttr{}, av.Options{Format: names.Matched, Capacity: 8, Limit: 8, Keys: 2,
+		Reach: func(names.Name) error { return nil }, Closed: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	var member [2]fi.Addr
+	for k := range member {
+		key, err := v.InsertAuthKey([]byte{byte(k + 1)}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		member[k] = key
+		in := av.Insertion{Flags: fi.AuthKey, Addrs: member[k : k+1]}
+		if n, err := v.Insert([]byte{2, 0, 0, 0, 0, 0, 0, 0}, 1, &in); n != 1 || err != nil {
+			t.Fatalf("%d inserted, %v", n, err)
+		}
+	}
+	*g.o.Directory = Directory{Matcher: networks{}}
+	if err := g.o.Directory.HoldKeys(true, v); err != nil {
+		t.Fatal(err)
+	}
+	defer g.o.Directory.DropKeys()
+	any := anyThread{peers: g.peers}
+	if n, p, err := any.Member(member[0]); err != nil || p == nil || n.IP[0] != 2 {
+		t.Errorf("of the first network: %v, %v, %v", n, p, err)
+	}
+	if _, _, err := any.Member(member[1]); fi.ErrnoOf(err) != fi.EOPNOTSUPP {
+		t.Errorf("of the second: %v", err)
 	}
 }
 

@@ -38,6 +38,9 @@ type peer struct {
 
 	attempts peers.Attempts // the lease holder's, as what follows
 	path     *path          // nil: not connected
+	// doubted says that a group has begun to use the peer since path was made or confirmed: another endpoint may have
+	// its address by now.
+	doubted bool
 }
 
 // path is a connection to a peer.
@@ -94,21 +97,24 @@ func (p *peer) Ready() (coll.Path, bool) {
 	return p.path, true
 }
 
-// Connect returns the path, connecting if need be. Errors as of initiator.connect; one of a peer that has no messages
-// of weft's own is fi.EHOSTUNREACH.
+// Connect returns the path, connecting if need be. One from before a group has joined is confirmed first. Errors as of
+// initiator.connect; one of a peer that has no messages of weft's own is fi.EHOSTUNREACH.
 func (p *peer) Connect() (coll.Path, error) {
+	if p.joined.Swap(false) {
+		p.attempts.Reset()
+		p.doubted = p.path != nil
+	}
 	if at, ok := p.Ready(); ok {
-		return at, nil
+		return at, p.confirm()
 	}
 	if p.path != nil {
 		if !p.path.Reported() {
 			return nil, fi.EAGAIN // its last messages come first
 		}
-		p.attempts.Lose(false)
-		p.path = nil
-	}
-	if p.joined.Swap(false) {
-		p.attempts.Reset()
+		if !p.doubted {
+			p.attempts.Lose(false)
+		}
+		p.path, p.doubted = nil, false
 	}
 	now, limit := time.Now(), p.g.o.Config.ConnectTimeout
 	if !p.attempts.Begin(now) {
@@ -125,6 +131,18 @@ func (p *peer) Connect() (coll.Path, error) {
 	p.attempts.Reset()
 	p.path = &path{ep, &p.g.on}
 	return p.path, nil
+}
+
+// confirm finds out whether the peer of a doubted path is there: fi.EAGAIN until that is known, and then until its end
+// is reported if it is gone.
+func (p *peer) confirm() error {
+	if c, ok := p.path.Endpoint.(hw.Confirmer); ok && p.doubted {
+		if err := c.Confirm(); err != nil {
+			return fi.EAGAIN
+		}
+	}
+	p.doubted = false
+	return nil
 }
 
 // sends reports whether a source is the peer.
