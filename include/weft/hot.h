@@ -661,8 +661,7 @@ struct weft_hot_ep {
 	_Atomic uint32_t polled; /* polls, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
 	weft_stat *stats_rx; /* the lease holder's counters; immutable after enable */
 	/* line 2: one-sided operations, immutable after enable */
-	/* of the word with the domain's table of struct weft_hot_region; 0: the runtime serves peers; 0 later: Go, under
-	 * the lease */
+	/* of the word with the domain's struct weft_hot_regions; 0, also later: the runtime serves */
 	uintptr_t regions;
 	uint32_t pad0;
 	uint32_t pending_count; /* for each stripe; 0: the data plane posts no one-sided operations */
