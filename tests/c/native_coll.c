@@ -477,15 +477,24 @@ static void test_bounce(long size)
 }
 
 static const struct test tests[] = {
-	{ "every_1", test_every, 1, 60, 1 },	  { "every_2", test_every, 2, 60, 1 },
-	{ "every_4", test_every, 4, 120, 1 },	  { "every_second", test_every, 4, 120, 2 },
-	{ "modes", test_modes, 4, 120, 0 },	  { "beside", test_beside, 2, 60, 300 },
-	{ "silent_2", test_silent, 2, 60, 8000 }, { "silent_4", test_silent, 4, 60, 8000 },
-	{ "several", test_several, 4, 60, 0 },	  { "close_beside", test_close_beside, 3, 120, 6 },
-	{ "withdraw", test_withdraw, 3, 60, 12 }, { "again", test_again, 3, 60, 4 },
-	{ "alone", test_alone, 1, 60, 0 },	  { "refused", test_refused, 2, 60, 0 },
-	{ "bounce", test_bounce, 2, 60, 2 << 20 }, { "killed", test_killed, 2, 60, false },
-	{ "killed_noticed", test_killed, 2, 60, true }, { "late", test_late, 2, 60, 1500 },
+	{ "every_1", test_every, 1, 60, 1 },
+	{ "every_2", test_every, 2, 60, 1 },
+	{ "every_4", test_every, 4, 120, 1 },
+	{ "every_second", test_every, 4, 120, 2 },
+	{ "modes", test_modes, 4, 120, 0 },
+	{ "beside", test_beside, 2, 60, 300 },
+	{ "silent_2", test_silent, 2, 60, 8000 },
+	{ "silent_4", test_silent, 4, 60, 8000 },
+	{ "several", test_several, 4, 60, 0 },
+	{ "close_beside", test_close_beside, 3, 120, 6 },
+	{ "withdraw", test_withdraw, 3, 60, 12 },
+	{ "again", test_again, 3, 60, 4 },
+	{ "alone", test_alone, 1, 60, 0 },
+	{ "refused", test_refused, 2, 60, 0 },
+	{ "bounce", test_bounce, 2, 60, 2 << 20 },
+	{ "killed", test_killed, 2, 60, false },
+	{ "killed_noticed", test_killed, 2, 60, true },
+	{ "late", test_late, 2, 60, 1500 },
 };
 
 int main(int argc, char **argv)
