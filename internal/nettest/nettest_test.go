@@ -2,6 +2,7 @@ package nettest
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ func exchange(t *testing.T, a, b *Host, v6 bool, count int) (came, damaged, mark
 	var sent atomic.Bool // all: silence after it is the end
 	go func() {
 		defer sent.Store(true)
+		stay(t)
 		b := make([]byte, 100)
 		for n := range count {
 			b[98], b[99] = byte(n>>8), byte(n)
@@ -69,6 +71,23 @@ func exchange(t *testing.T, a, b *Host, v6 bool, count int) (came, damaged, mark
 				}
 			}
 		}
+	}
+}
+
+// stay keeps the goroutine, whose thread ends with it, on one processor: datagrams that two processors have sent may
+// overtake each other.
+func stay(t *testing.T) {
+	runtime.LockOSThread()
+	var all, one unix.CPUSet
+	err := unix.SchedGetaffinity(0, &all)
+	for cpu := 0; one.Count() == 0 && err == nil; cpu++ {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+			err = unix.SchedSetaffinity(0, &one)
+		}
+	}
+	if err != nil {
+		t.Errorf("stay on a processor: %v", err)
 	}
 }
 
