@@ -360,7 +360,9 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 
 // use takes an entry out of the idle ones, which has not changed. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
-	e.since.Store(c.seen)
+	if e.since.Load() != c.seen { // a store waits for those before it
+		e.since.Store(c.seen)
+	}
 	if e.users++; e.users == 1 {
 		c.remove(e)
 	}
