@@ -94,7 +94,7 @@ type Cache struct {
 	// mu is taken by a Get and the like, which take lock, too. That guards the rest, and is given back while memory
 	// is registered: threads without the runtime use what is kept meanwhile.
 	mu      sync.Mutex
-	keepers []*Keeper // under mu alone
+	owners  []*Owner // under mu alone
 	lock    order.Lock
 	seen    uint64
 	changes []Range

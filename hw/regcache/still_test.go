@@ -39,10 +39,10 @@ func TestKeep(t *testing.T) {
 	c, d, _ := setUp(Config{})
 	d.room = 2
 	asked := [2]int{}
-	var keepers [2]*Keeper
+	var owners [2]*Owner
 	for i := range uint64(2) {
 		e := get(t, c, at(10+2*i), 1, hw.RemoteRead)
-		keepers[i] = c.Keep(func() {
+		owners[i] = c.Keep(func() {
 			if asked[i]++; asked[i] == 1 && i == 1 { // the other uses its own
 				c.Put(e)
 			}
@@ -52,13 +52,13 @@ func TestKeep(t *testing.T) {
 	if asked != [2]int{1, 1} || d.open != 2 {
 		t.Errorf("asked %v, %d registrations", asked, d.open)
 	}
-	c.Unkeep(keepers[0])
-	c.Unkeep(keepers[0])
+	c.Unkeep(owners[0])
+	c.Unkeep(owners[0])
 	c.Unkeep(nil)
 	if _, err := c.Get(at(30), 1, hw.RemoteRead); !errors.Is(err, hw.ErrNoResource) || asked != [2]int{1, 2} {
 		t.Errorf("without room: %v, asked %v", err, asked)
 	}
-	c.Unkeep(keepers[1])
+	c.Unkeep(owners[1])
 	c.Put(e)
 	if c.Put(get(t, c, at(30), 1, hw.RemoteRead)); asked != [2]int{1, 2} {
 		t.Errorf("with room: asked %v", asked)

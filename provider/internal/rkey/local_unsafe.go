@@ -14,7 +14,7 @@ type Local struct {
 	memory  hw.Memory
 	entry   *regcache.Entry  // of memory of this process, where registrations are kept
 	buffer  *regcache.Buffer // of another device's
-	keeper  *regcache.Keeper // of the entry, nil: none
+	owner   *regcache.Owner  // of the entry, nil: none
 	part    bool             // of another Local, which has the registration
 }
 
@@ -48,7 +48,7 @@ func (d Device) Leave(l *Local) {
 	case l.buffer != nil:
 		d.Cache.Buffers().Put(l.buffer)
 	case l.entry != nil:
-		d.Cache.Unkeep(l.keeper)
+		d.Cache.Unkeep(l.owner)
 		d.Cache.Put(l.entry)
 	case l.memory != nil:
 		_ = l.memory.Close()
@@ -63,8 +63,8 @@ func (d Device) Still(l *Local) bool { return l.entry != nil && !l.part && d.Cac
 // Keep has yield called when the device has no room for other memory, until Leave, and maybe once behind it: it is to
 // call that if no operation uses the memory. The caller alone has the Local. See [regcache.Cache.Keep].
 func (d Device) Keep(l *Local, yield func()) {
-	if l.entry != nil && !l.part && l.keeper == nil {
-		l.keeper = d.Cache.Keep(yield)
+	if l.entry != nil && !l.part && l.owner == nil {
+		l.owner = d.Cache.Keep(yield)
 	}
 }
 
