@@ -94,6 +94,7 @@ type Cache struct {
 	// mu is taken by a Get and the like, which take lock, too. That guards the rest, and is given back while memory
 	// is registered: threads without the runtime use what is kept meanwhile.
 	mu      sync.Mutex
+	owners  []*Owner // under mu alone
 	lock    order.Lock
 	seen    uint64
 	changes []Range
@@ -248,6 +249,15 @@ func pagesOf(start, n uint64) (r Range, ok bool) {
 // The caller gives it back with Put, when no operation uses it any more.
 // Errors: as of hw.MemoryDomain.Register.
 func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error) {
+	e, err := c.get(addr, n, access)
+	if errors.Is(err, hw.ErrNoResource) && c.ask() {
+		return c.get(addr, n, access)
+	}
+	return e, err
+}
+
+// get is Get with the room that the device has.
+func (c *Cache) get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error) {
 	start := uint64(uintptr(addr))
 	want, ok := pagesOf(start, uint64(max(n, 0)))
 	if !ok {
@@ -267,13 +277,6 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	}
 	c.stats.Misses++
 	return c.register(want, access)
-}
-
-// Still reports whether an entry in use stands for the pages of its memory now, without a lock or a system call, if the
-// memory has not been unmapped since the entry was got: that may not have been seen yet. False: Get finds out.
-func (c *Cache) Still(e *Entry) bool {
-	since := e.since.Load()
-	return since != notKept && c.cfg.Watch.Quiet(since)
 }
 
 // Find is Get of a registration that is kept, of memory whose addresses stay, at a device that says where it has it
@@ -360,7 +363,9 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 
 // use takes an entry out of the idle ones, which has not changed. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
-	e.since.Store(c.seen)
+	if e.since.Load() != c.seen { // a store waits for those before it
+		e.since.Store(c.seen)
+	}
 	if e.users++; e.users == 1 {
 		c.remove(e)
 	}

@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
@@ -31,4 +32,35 @@ func TestStill(t *testing.T) {
 	e = get(t, c, at(12), 1, hw.RemoteRead)
 	want("for one use", false)
 	c.Put(e)
+}
+
+// TestKeep: where the device has no room those that keep entries are asked for them, until they end that.
+func TestKeep(t *testing.T) {
+	c, d, _ := setUp(Config{})
+	d.room = 2
+	asked := [2]int{}
+	var owners [2]*Owner
+	for i := range uint64(2) {
+		e := get(t, c, at(10+2*i), 1, hw.RemoteRead)
+		owners[i] = c.Keep(func() {
+			if asked[i]++; asked[i] == 1 && i == 1 { // the other uses its own
+				c.Put(e)
+			}
+		})
+	}
+	e := get(t, c, at(20), 1, hw.RemoteRead)
+	if asked != [2]int{1, 1} || d.open != 2 {
+		t.Errorf("asked %v, %d registrations", asked, d.open)
+	}
+	c.Unkeep(owners[0])
+	c.Unkeep(owners[0])
+	c.Unkeep(nil)
+	if _, err := c.Get(at(30), 1, hw.RemoteRead); !errors.Is(err, hw.ErrNoResource) || asked != [2]int{1, 2} {
+		t.Errorf("without room: %v, asked %v", err, asked)
+	}
+	c.Unkeep(owners[1])
+	c.Put(e)
+	if c.Put(get(t, c, at(30), 1, hw.RemoteRead)); asked != [2]int{1, 2} {
+		t.Errorf("with room: asked %v", asked)
+	}
 }

@@ -20,7 +20,7 @@ const VectorMax = 4
 // the endpoint's table; its id names it in messages.
 type Request struct {
 	Context uint64
-	Flags   uint64 // Request*, and more that are package provider's
+	Flags   uint64 // Request*, and more that are package messages's
 	Work    uint64 // the number of the deferred work that it is, or 0
 	Length  uint64 // bytes of the message
 	Link    uint32 // the endpoint's number for the peer
@@ -58,7 +58,7 @@ const (
 	RequestTagged    = 1
 	RequestCompletes = 2 // on the transmit queue
 	RequestRTS       = 4 // its receiver fetches the payload, or has it sent: until then the elements are read
-	RequestMore      = 8 // it and all above: package provider's, which ends such a request
+	RequestMore      = 8 // it and all above: package messages's, which ends such a request
 )
 
 // RequestFlags are the flags of the request of a message.

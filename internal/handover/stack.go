@@ -34,7 +34,7 @@ import (
 // Node has a thing on a stack.
 type Node[T any] struct {
 	It    T
-	below *Node[T] // set before the node is on the stack; immutable from then on
+	below *Node[T] // set before the node is on the stack; immutable until it is taken, nil from then on
 }
 
 // Stack has things that were left. The zero Stack is empty.
@@ -59,8 +59,11 @@ func (s *Stack[T]) Take(to []T) []T {
 		return to
 	}
 	first := len(to)
-	for n := s.top.Swap(nil); n != nil; n = n.below { // H2
+	for n := s.top.Swap(nil); n != nil; { // H2
 		to = append(to, n.It)
+		below := n.below
+		n.below = nil // a node that stays keeps no other
+		n = below
 	}
 	slices.Reverse(to[first:])
 	return to

@@ -108,6 +108,17 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestTaken: a node that is taken keeps no other.
+func TestTaken(t *testing.T) {
+	var s Stack[int]
+	first, second := &Node[int]{It: 1}, &Node[int]{It: 2}
+	s.Push(first)
+	s.Push(second)
+	if list := s.Take(nil); len(list) != 2 || first.below != nil || second.below != nil {
+		t.Errorf("taken: %v; below the second is %v", list, second.below)
+	}
+}
+
 // TestStress: threads that leave things, each of which works on what there is unless another does: all are taken,
 // those of one thread in order.
 func TestStress(t *testing.T) {

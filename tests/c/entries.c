@@ -3,7 +3,9 @@
  * What never enters it is in steady.c. */
 #include "counts.h"
 #include "hmem.h"
+#include <sys/stat.h>
 
+#define FOLDER "/dev/shm/weft-entries.%d" /* and the rank: of the processes of one that runs them */
 #define ROUNDS 100
 #define WARM 20
 #define LONG 80000 /* a rendezvous, of whose memory one in 4 MiB is counted by the runtime */
@@ -32,7 +34,8 @@ struct cell {
 static const struct cell *cell;
 static struct node other; /* a second endpoint of this process */
 static struct buffer device;
-static uint64_t calls; /* of a process apart: posts and polls */
+static uint64_t posts, polls; /* of a process apart */
+static uint64_t posted;	      /* entries of its posts */
 
 /* ---- waiting ---- */
 
@@ -108,6 +111,11 @@ static void notify(struct node *n, struct node *to, uint64_t tag)
 static uint64_t kept(struct node *n)
 {
 	return node_counter(n, "rx_unexpected");
+}
+
+static uint64_t entries(struct node *n)
+{
+	return value(open_stats(&n->domain->fid), &n->domain->fid, "runtime_entries");
 }
 
 #include "stranger.h"
@@ -429,23 +437,19 @@ static const struct cell cells[] = {
 	  .close = close_device },
 };
 
-static uint64_t entries(struct node *n)
-{
-	return value(open_stats(&n->domain->fid), &n->domain->fid, "runtime_entries");
-}
-
 static void test_cell(long arg)
 {
 	struct node n;
 	uint64_t was, now, most, i = 0, more = ROUNDS / 20; /* for what else has come meanwhile */
-	char dir[] = "/dev/shm/weft-entries.XXXXXX", command[sizeof(dir) + 20];
+	char dir[64];
 
 	cell = &cells[arg];
 	if (!test_is_weft())
 		SKIP("counters of weft");
 	if (cell->apart) {
 		NEED_WAY(WAY_UDP, "messages to another host");
-		CHECK(mkdtemp(dir) != NULL); /* of this process alone */
+		snprintf(dir, sizeof(dir), FOLDER ".%d", (int)getppid(), test_rank); /* of this process alone */
+		CHECK(mkdir(dir, 0700) == 0);
 		setenv("FI_WEFT_SHM_DIR", dir, 1);
 	} else {
 		NEED_WAY(WAY_MEMORY, "messages that enter no runtime");
@@ -461,28 +465,28 @@ static void test_cell(long arg)
 	for (; i < WARM; i++)
 		cell->round(&n, i);
 	barrier(&n);
-	calls = 0;
 	was = entries(&n);
+	posts = polls = posted = 0;
 	for (; i < WARM + ROUNDS; i++)
 		cell->round(&n, i);
 	now = entries(&n) - was;
-	most = cell->apart ? calls : cell->most * ROUNDS;
+	most = cell->apart ? posted + polls : cell->most * ROUNDS;
 	barrier(&n);
 	if (cell->len >= LONG)
 		more += ROUNDS * cell->len >> 22;
 	EXPECTF(now + more >= cell->least * ROUNDS && (now <= most + more || (cell->shared && test_rank)),
 		"%llu entries into the runtime in %d rounds", (unsigned long long)now, ROUNDS);
+	EXPECTF(posted <= (test_rank ? 0 : posts) + more, "%llu entries of %llu posts", (unsigned long long)posted,
+		(unsigned long long)posts);
 	if (cell->close)
 		cell->close(&n);
 	node_close(&n);
-	if (cell->apart) {
-		snprintf(command, sizeof(command), "rm -rf %s", dir);
-		CHECK(system(command) == 0);
-	}
 }
 
 int main(int argc, char **argv)
 {
+	char command[64];
+	int rc;
 	struct test tests[ARRAY_LEN(cells)];
 
 	gpu_main(argv);
@@ -490,5 +494,7 @@ int main(int argc, char **argv)
 		tests[i] = (struct test){
 			.name = cells[i].name, .run = test_cell, .procs = cells[i].procs, .arg = (long)i
 		};
-	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+	rc = tests_main(argc, argv, tests, ARRAY_LEN(tests));
+	snprintf(command, sizeof(command), "rm -rf " FOLDER ".*", (int)getpid()); /* also of tests that failed */
+	return system(command) == 0 ? rc : 1;
 }

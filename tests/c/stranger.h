@@ -89,21 +89,33 @@ static void close_stranger_apart(struct node *n)
 		close_other(n);
 }
 
+/* Posts a message over UDP, or its receive. */
+static ssize_t post_apart(struct node *n, uint64_t i)
+{
+	uint64_t was = entries(n);
+	ssize_t rc = 0;
+
+	if (test_rank)
+		trecv(n, in, 8, ANY, i, 0, in);
+	else
+		rc = fi_tsend(other.ep, out, 8, NULL, other.peer[1], i, out);
+	posted += entries(n) - was;
+	posts++;
+	return rc;
+}
+
 /* One over UDP. */
 static void stranger_apart(struct node *n, uint64_t i)
 {
 	struct fid_cq *q = test_rank ? n->rxcq : other.txcq;
 	uint64_t end = now_ms() + 20000;
 	struct fi_cq_tagged_entry e;
-	ssize_t rc = 0;
+	ssize_t rc;
 
-	if (test_rank)
-		trecv(n, in, 8, ANY, i, 0, in);
-	else
-		for (calls++; (rc = fi_tsend(other.ep, out, 8, NULL, other.peer[1], i, out)) == -FI_EAGAIN; calls += 2)
-			CHECK_RC(fi_cq_read(q, &e, 0), -FI_EAGAIN);
+	for (; (rc = post_apart(n, i)) == -FI_EAGAIN; polls++)
+		CHECK_RC(fi_cq_read(q, &e, 0), -FI_EAGAIN);
 	OK(rc);
-	for (calls++; (rc = fi_cq_read(q, &e, 1)) == -FI_EAGAIN; calls++)
+	for (polls++; (rc = fi_cq_read(q, &e, 1)) == -FI_EAGAIN; polls++)
 		CHECK(now_ms() < end);
 	CHECK_RC(rc, 1);
 	CHECK(e.op_context == (test_rank ? in : out));

@@ -24,9 +24,9 @@ type Queue struct {
 	all   map[uint64]*Op // by number
 	last  uint64         // number given out last
 	fired []*Op          // in order
-	// fresh is the length of fired, ready that and the number of blocked
-	// operations and of series. Changed under mu and runMu, read by threads that may run;
-	// sequentially consistent.
+	// fresh is the length of fired, ready that and the number of blocked operations and of series. Added to by threads
+	// that fire, under mu, ready also by those that enter a series, under no lock; taken off by the thread that has
+	// runMu; read by threads that may run; sequentially consistent.
 	fresh, ready atomic.Int32
 
 	begun handover.Stack[entered] // series that the thread which has runMu has not taken over
@@ -195,6 +195,7 @@ func (q *Queue) Cancel(which func(*Op) bool) []*Op {
 // Withdraw is Cancel that finds none that is being posted: one that finds no room waits again when it returns, and
 // would be posted later. The caller holds neither a lease nor a stripe.
 func (q *Queue) Withdraw(which func(*Op) bool) []*Op {
+	defer q.runLeft()
 	q.runMu.Lock()
 	defer q.runMu.Unlock()
 	return q.Cancel(which)
@@ -213,8 +214,9 @@ func (q *Queue) CancelTriggered(context uint64, owners ...any) bool {
 }
 
 // Leave drops what there is of an endpoint or receive context that closes,
-// without completions. No other thread uses it.
+// without completions. No other thread uses it. The caller holds neither a lease nor a stripe.
 func (q *Queue) Leave(owner any) {
+	defer q.runLeft()
 	q.runMu.Lock() // no posting is in progress
 	defer q.runMu.Unlock()
 	own := func(w *Op) bool { return w.Sequence.Owner == owner }

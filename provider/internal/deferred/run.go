@@ -25,9 +25,19 @@ func (q *Queue) run() {
 		}
 		q.pumpSeries()
 		q.runMu.Unlock()
-		if q.fresh.Load() == 0 && !q.begun.Any() {
+		if !q.left() {
 			return
 		}
+	}
+}
+
+// left reports whether something has come that no thread which has had runMu has seen.
+func (q *Queue) left() bool { return q.fresh.Load() != 0 || q.begun.Any() }
+
+// runLeft is run for a thread that has given runMu back without it, by what others have left to it meanwhile.
+func (q *Queue) runLeft() {
+	if q.left() {
+		q.run()
 	}
 }
 

@@ -27,8 +27,10 @@ func (q *Queue) AddSeries(s Series, b *Backlog) {
 	b.add()
 }
 
-// DropSeries takes out the series that which chooses. When it returns, no thread is in their Pump.
+// DropSeries takes out the series that which chooses. When it returns, no thread is in their Pump. The caller
+// holds neither a lease nor a stripe.
 func (q *Queue) DropSeries(which func(Series) bool) {
+	defer q.runLeft()
 	q.runMu.Lock()
 	defer q.runMu.Unlock()
 	q.series = slices.DeleteFunc(q.begun.Take(q.series), func(s entered) bool {

@@ -81,6 +81,36 @@ func TestSeriesWaitsForNothing(t *testing.T) {
 	}
 }
 
+// TestSeriesLeft: what a thread leaves to one that drops or takes back operations is posted when that has done so.
+func TestSeriesLeft(t *testing.T) {
+	for what, gives := range map[string]func(q *Queue){
+		"DropSeries": func(q *Queue) { q.DropSeries(func(Series) bool { return q.Len() < 0 }) },
+		"Withdraw":   func(q *Queue) { q.Withdraw(func(*Op) bool { return false }) },
+		"Leave":      func(q *Queue) { q.Leave(q) },
+	} {
+		var q Queue
+		b, full, room := newBacklog(), 0, 1
+		q.AddSeries(&steps{1, &full}, b)
+		q.PostReady()
+		done := make(chan bool)
+		q.mu.Lock()
+		go func() {
+			gives(&q)
+			done <- true
+		}()
+		for q.runMu.TryLock() { // until the other thread has it, and waits for mu
+			q.runMu.Unlock()
+			runtime.Gosched()
+		}
+		q.AddSeries(&steps{1, &room}, b)
+		q.PostReady()
+		q.mu.Unlock()
+		if waitFor(t, done, what); room != 0 {
+			t.Errorf("%s leaves what another thread has left", what)
+		}
+	}
+}
+
 // waitFor fails the test if what a goroutine says at its end does not come.
 func waitFor(t *testing.T, done chan bool, what string) {
 	t.Helper()

@@ -83,6 +83,9 @@ func (p *Transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 // Leave ends that.
 func (p *Transport) Leave(l *rkey.Local) { p.On.Device.Leave(l) }
 
+// Keep has yield called when it has no room for other memory.
+func (p *Transport) Keep(l *rkey.Local, yield func()) { p.On.Device.Keep(l, yield) }
+
 // Still reports whether it knows the memory as it is now.
 func (p *Transport) Still(l *rkey.Local) bool { return p.On.Device.Still(l) }
 

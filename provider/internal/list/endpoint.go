@@ -156,6 +156,7 @@ type Device interface {
 	Use(addr, n uint64, access hw.Access) (rkey.Local, error)
 	Leave(l *rkey.Local)
 	Still(l *rkey.Local) bool
+	Keep(l *rkey.Local, yield func())
 }
 
 // Notes are the notifications of an endpoint. See [note.Outbox].

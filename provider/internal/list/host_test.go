@@ -542,6 +542,8 @@ type standIn struct {
 	knows      bool // memory: elements go without operations of their own
 	full       bool // it takes no memory
 	still      bool // it sees that memory has not changed
+	changed    bool // it does not, once
+	yields     []func()
 }
 
 func (d *standIn) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
@@ -563,8 +565,14 @@ func (anyMemory) Register(hw.Region) (hw.Memory, error) { return registered{}, n
 
 type registered struct{ hw.Memory }
 
-func (d *standIn) Leave(*rkey.Local)      { d.left++ }
-func (d *standIn) Still(*rkey.Local) bool { return d.still }
+func (d *standIn) Leave(*rkey.Local)                { d.left++ }
+func (d *standIn) Keep(_ *rkey.Local, yield func()) { d.yields = append(d.yields, yield) }
+
+func (d *standIn) Still(*rkey.Local) bool {
+	still := d.still && !d.changed
+	d.changed = false
+	return still
+}
 
 // want fails the test if an error has another errno.
 func want(t testing.TB, err error, errno fi.Errno, format string, args ...any) {

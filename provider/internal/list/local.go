@@ -31,7 +31,9 @@ func (s *extent) add(r *dataplane.Run) {
 const sparse = 4
 
 // A registration stays with the list for later posts, which then take no lock of a cache, as long as it stands for the
-// memory: that is not unmapped before the list is closed, and other changes the device's cache sees (Device.Still).
+// memory: that is not unmapped before the list is closed, and other changes the device's cache sees (Device.Still). What
+// was a change of other memory another Use finds out. A device without room for other memory has lists end their use
+// (Device.Keep), also of lists that are not posted.
 
 // registration is a list's memory as a device knows it, which posts share.
 type registration struct {
@@ -43,17 +45,21 @@ type registration struct {
 	users atomic.Int64
 }
 
-// use counts a post as a user, if the device is this one, with at least these rights, and knows the memory as it is.
-// nil is no registration.
-func (r *registration) use(device Device, access hw.Access) bool {
-	if r == nil || r.device != device || r.access&access != access {
+// fits reports whether it is this device's, with at least these rights. nil is no registration.
+func (r *registration) fits(device Device, access hw.Access) bool {
+	return r != nil && r.device == device && r.access&access == access
+}
+
+// use counts a post as a user, if the device knows the memory as it is. nil is no registration.
+func (r *registration) use() bool {
+	if r == nil {
 		return false
 	}
 	for n := r.users.Load(); n != 0; n = r.users.Load() {
 		if !r.users.CompareAndSwap(n, n+1) { // R0
 			continue
 		}
-		still := device.Still(&r.local)
+		still := r.device.Still(&r.local)
 		if !still {
 			r.leave()
 		}
@@ -69,9 +75,12 @@ func (r *registration) leave() {
 	}
 }
 
-// keep has later posts use a registration, which has the caller as its user, instead of the list's former one.
-func (l *List) keep(former, r *registration) {
+// keep has later posts use a registration, which has the caller as its user, instead of the list's former one, as long
+// as the device has room for other memory.
+func (l *List) keep(r *registration) {
+	r.device.Keep(&r.local, func() { l.unkeep(r) })
 	r.users.Add(1)
+	former := l.known.Load()
 	if !l.known.CompareAndSwap(former, r) { // R2
 		r.leave()
 		return
@@ -79,6 +88,13 @@ func (l *List) keep(former, r *registration) {
 	former.leave()
 	if l.closed.Load() { // R3
 		l.forget()
+	}
+}
+
+// unkeep ends the list's use of a registration, if it keeps it. nil is no registration.
+func (l *List) unkeep(r *registration) {
+	if r != nil && l.known.CompareAndSwap(r, nil) { // R5
+		r.leave()
 	}
 }
 
@@ -92,11 +108,17 @@ func (l *List) registered(op *Op, device Device, access hw.Access) *registration
 		return nil
 	}
 	former := l.known.Load()
-	if former.use(device, access) {
+	fits := former.fits(device, access)
+	switch used := former.use(); {
+	case used && fits:
 		return former
+	case used:
+		former.leave()
+	default: // its pages may be others' by now
+		l.unkeep(former)
 	}
 	n := l.host.end - l.host.first
-	if moved := l.moved.Add(op.total); n == 0 || n > sparse*min(moved, l.shape.Bytes) {
+	if moved := l.moved.Add(op.total); n == 0 || !fits && n > sparse*min(moved, l.shape.Bytes) {
 		return nil
 	}
 	l.moved.Store(0)
@@ -107,7 +129,7 @@ func (l *List) registered(op *Op, device Device, access hw.Access) *registration
 	r := &registration{local: local, device: device, access: access}
 	r.users.Store(1)
 	if device.Still(&r.local) {
-		l.keep(former, r)
+		l.keep(r)
 	}
 	return r
 }

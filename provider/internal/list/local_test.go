@@ -74,12 +74,14 @@ func TestRegistrationKept(t *testing.T) {
 	post("a read", Args{Read: true}, 2, 1)
 	post("a write", Args{}, 2, 1)
 	d.still = false
-	post("memory that has changed", Args{}, 3, 2) // and what is not seen to stay is not kept
+	post("memory that has changed", Args{}, 3, 3) // and what is not seen to stay is not kept
 	d.still = true
-	post("memory that stays", Args{}, 3, 2)
+	post("memory that stays", Args{}, 4, 3)
+	d.changed = true
+	post("few elements, after a change of other memory", few, 5, 4)
 	other := &standIn{knows: true, still: true}
 	h.path.rdma = other
-	post("another device", Args{}, 3, 3)
+	post("another device", Args{}, 5, 5)
 	if other.used != 1 || other.left != 0 {
 		t.Errorf("another device: %+v", other)
 	}
@@ -109,11 +111,70 @@ func TestRegistrationNot(t *testing.T) {
 	}
 }
 
+// TestRegistrationChanged: memory that has changed is not kept, though the device does not take it any more, or another
+// device, or for other rights, and too little is moved.
+func TestRegistrationChanged(t *testing.T) {
+	few := []uint32{3}
+	for what, a := range map[string]Args{
+		"full": {}, "few": {Picks: few}, "rights": {Picks: few, Read: true}, "device": {Picks: few},
+	} {
+		h := newHost(t, 1)
+		d := &standIn{knows: true, still: true}
+		h.path.rdma = d
+		l := h.of(strided(h.region(1, 1<<12, false), 8, 20))
+		want(t, l.Write(1), fi.Success, "%s", what)
+		h.settle()
+		d.full, d.changed = true, true
+		if what == "device" {
+			h.path.rdma = &standIn{knows: true, still: true}
+		}
+		want(t, l.Post(&a), fi.Success, "%s", what)
+		if h.settle(); d.left != 1 {
+			t.Errorf("%s: memory that has changed stays registered", what)
+		}
+	}
+}
+
+// TestRegistrationYields: a list that is not posted gives its registration up when the device has no room, and one that
+// is posted when its post ends. Later posts register again.
+func TestRegistrationYields(t *testing.T) {
+	h := newHost(t, 1)
+	d := &standIn{knows: true, still: true}
+	h.path.rdma = d
+	l := h.of(strided(h.region(1, 1<<12, false), 8, 20))
+	post := func(used, left int) {
+		t.Helper()
+		want(t, l.Write(1), fi.Success, "post")
+		if h.settle(); d.used != used || d.left != left || len(d.yields) != used {
+			t.Errorf("%d registrations, %d ended, %d may be asked for, want %d and %d", d.used, d.left, len(d.yields),
+				used, left)
+		}
+	}
+	post(1, 0)
+	if d.yields[0](); d.left != 1 {
+		t.Error("a list that is not posted keeps its registration")
+	}
+	post(2, 1)
+	d.yields[0]() // of what has ended
+	post(2, 1)
+	want(t, l.Write(1), fi.Success, "post")
+	for len(h.flying) == 0 {
+		h.step()
+	}
+	if d.yields[1](); d.left != 1 {
+		t.Error("a post's registration is ended")
+	}
+	if h.settle(); d.left != 2 {
+		t.Error("a post that has ended keeps its registration")
+	}
+}
+
 // registrationRules are mutants.
 type registrationRules struct {
 	added  bool // a post is added to the users of what may have none
 	stored bool // a registration is stored in the place of another
 	blind  bool // the thread that has stored one does not see that the list is closed
+	twice  bool // one that is dropped is left, though the list keeps it no more
 }
 
 // The words of registrationProgram: what is known, 0 for none, whether the list is closed, and of each of two
@@ -126,7 +187,12 @@ const (
 )
 
 func modelLeave(t *interleave.T, n uint64) {
-	if n != 0 && t.Add(regUsers+interleave.Word(n), ^uint64(0)) == 0 {
+	if n == 0 {
+		return
+	}
+	users := t.Add(regUsers+interleave.Word(n), ^uint64(0))
+	t.Check(users != ^uint64(0), "registration %d is left by more than its users", n)
+	if users == 0 {
 		t.Check(t.Add(regEnded+interleave.Word(n), 1) == 1, "registration %d is ended twice", n)
 	}
 }
@@ -148,7 +214,7 @@ func modelUse(t *interleave.T, n uint64, rules registrationRules) bool {
 	return false
 }
 
-// registrationProgram has a post that uses what is known, another that brings the second registration, and a thread
+// registrationProgram has a post that uses what is known, and then drops it, another that brings the second registration, and a thread
 // that closes the list.
 func registrationProgram(rules registrationRules) *interleave.Program {
 	forget := func(t *interleave.T) { modelLeave(t, t.Swap(regKnown, 0)) }
@@ -159,6 +225,9 @@ func registrationProgram(rules registrationRules) *interleave.Program {
 		}
 		t.Check(t.Load(regEnded+interleave.Word(n)) == 0, "registration %d is used and ended", n)
 		modelLeave(t, n)
+		if t.CAS(regKnown, n, 0) || rules.twice { // it has changed, or there is no room
+			modelLeave(t, n)
+		}
 	}
 	brings := func(t *interleave.T) {
 		former := t.Load(regKnown)
@@ -208,6 +277,7 @@ func TestRegistrationModel(t *testing.T) {
 		"a user is added":         {added: true},
 		"a registration's stored": {stored: true},
 		"the end is not seen":     {blind: true},
+		"what is dropped is left": {twice: true},
 	} {
 		if _, err := interleave.Explore(registrationProgram(rules)); err == nil {
 			t.Errorf("%s: not found", name)
@@ -215,8 +285,11 @@ func TestRegistrationModel(t *testing.T) {
 	}
 }
 
-// countingDevice counts what it knows. Its memory changes at times.
-type countingDevice struct{ uses, left, asked atomic.Int64 }
+// countingDevice counts what it knows. Its memory changes at times, and it has no room for two.
+type countingDevice struct {
+	uses, left, asked atomic.Int64
+	yield             atomic.Pointer[func()] // of the last that is kept
+}
 
 func (d *countingDevice) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 	d.uses.Add(1)
@@ -226,6 +299,12 @@ func (d *countingDevice) Use(addr, n uint64, access hw.Access) (rkey.Local, erro
 func (d *countingDevice) Leave(l *rkey.Local) {
 	d.left.Add(1)
 	*l = rkey.Local{}
+}
+
+func (d *countingDevice) Keep(_ *rkey.Local, yield func()) {
+	if former := d.yield.Swap(&yield); former != nil {
+		(*former)()
+	}
 }
 
 func (d *countingDevice) Still(*rkey.Local) bool { return d.asked.Add(1)%8 != 0 }

@@ -1,6 +1,7 @@
 package onesided
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -109,7 +110,9 @@ func (a *Answers) Fetched(src hw.Source, id, at uint64, payload []byte) {
 		a.ep.Malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
 		return
 	}
-	if dataplane.Place(f, uintptr(unsafe.Pointer(unsafe.SliceData(payload))), uint64(len(payload))) {
+	last := dataplane.Place(f, uintptr(unsafe.Pointer(unsafe.SliceData(payload))), uint64(len(payload)))
+	runtime.KeepAlive(payload)
+	if last {
 		a.finish(f, fi.Success)
 	}
 }

@@ -54,7 +54,7 @@ func (t *Table[O]) Enter(key uint64) *Region[O] {
 // Access finds the region of a key and enters its gate for a range and rights of which the caller is to have all, by
 // the check that the data plane makes (dataplane.Admit). The caller leaves the gate afterwards. offset is where in the
 // region addr is. Errors: fi.ENOKEY for an unknown or closed key, fi.EACCES when the rights or the range are not the
-// region's.
+// region's. A key that is being closed gives fi.EACCES for such rights, too, until its line is taken out.
 func (t *Table[O]) Access(key, addr, n, rights uint64) (r *Region[O], offset uint64, err error) {
 	l := t.lines.Load()
 	if l == nil {

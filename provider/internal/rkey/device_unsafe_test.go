@@ -213,7 +213,21 @@ func TestLocal(t *testing.T) {
 			t.Errorf("%s: %d regions are left", what, d.open)
 		}
 	}
+	l, err := cached.Use(at, 8, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yielded := false
+	cached.Keep(&l, func() {
+		if !yielded {
+			yielded = true
+			cached.Leave(&l)
+		}
+	})
 	d.full = true
+	if _, err := cached.Use(at, 8, hw.LocalWrite); err == nil || !yielded || d.open != 0 {
+		t.Errorf("without room: %v, memory that is kept is given up: %v, %d regions", err, yielded, d.open)
+	}
 	if l, err := cached.Use(at, 8, 0); err == nil || l.Memory() != nil {
 		t.Errorf("without room: %v", err)
 	}

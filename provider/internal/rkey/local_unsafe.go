@@ -14,6 +14,7 @@ type Local struct {
 	memory  hw.Memory
 	entry   *regcache.Entry  // of memory of this process, where registrations are kept
 	buffer  *regcache.Buffer // of another device's
+	owner   *regcache.Owner  // of the entry, nil: none
 	part    bool             // of another Local, which has the registration
 }
 
@@ -47,6 +48,7 @@ func (d Device) Leave(l *Local) {
 	case l.buffer != nil:
 		d.Cache.Buffers().Put(l.buffer)
 	case l.entry != nil:
+		d.Cache.Unkeep(l.owner)
 		d.Cache.Put(l.entry)
 	case l.memory != nil:
 		_ = l.memory.Close()
@@ -57,6 +59,14 @@ func (d Device) Leave(l *Local) {
 // Still reports whether the device knows the memory as it is now, which has not been unmapped since Use: without a lock
 // or a system call. False: another Use finds out.
 func (d Device) Still(l *Local) bool { return l.entry != nil && !l.part && d.Cache.Still(l.entry) }
+
+// Keep has yield called when the device has no room for other memory, until Leave, and maybe once behind it: it is to
+// call that if no operation uses the memory. The caller alone has the Local. See [regcache.Cache.Keep].
+func (d Device) Keep(l *Local, yield func()) {
+	if l.entry != nil && !l.part && l.owner == nil {
+		l.owner = d.Cache.Keep(yield)
+	}
+}
 
 // Part is n bytes at an address, which the memory has: it is registered as long as the memory is.
 func (l *Local) Part(addr, n uint64) Local {
