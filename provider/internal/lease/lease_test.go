@@ -73,7 +73,4 @@ func TestPart(t *testing.T) {
 	if p.Of(nil) != nil || p.Of(other.Alone()) != nil {
 		t.Error("what is behind another lease reaches the part")
 	}
-	if n := testing.AllocsPerRun(100, func() { p.Of(g.Taken()) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
 }

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"net/netip"
@@ -41,6 +42,7 @@ type way struct {
 	name  string
 	ring  bool // messages stand in the peers' rings, and peers read this process's memory
 	lossy bool
+	works bool // some messages are deferred works
 }
 
 // host is the endpoint of a test as its messages have it, and as its links do.
@@ -64,6 +66,7 @@ type host struct {
 
 // operation is a message that was posted.
 type operation struct {
+	m         Send
 	payload   []byte // as it was then
 	peer      *peer
 	completes bool
@@ -110,6 +113,9 @@ func (h *host) End(e Ended) {
 	switch {
 	case e.Status == fi.Success && e.Completes != op.completes || e.Total != uint64(len(op.payload)):
 		h.t.Errorf("a message of %d bytes that completes %v ends as %+v", len(op.payload), op.completes, e)
+	case e.Tagged != op.m.Tagged || e.Work != op.m.Work || e.Ring < 0 || e.Ring > stripesOf ||
+		op.m.Work != 0 && e.Asked != (op.m.Flags&fi.Completion != 0):
+		h.t.Errorf("a message of work %d, tagged %v, flags %#x ends as %+v", op.m.Work, op.m.Tagged, op.m.Flags, e)
 	case e.Status == fi.ECONNRESET && op.peer.dead:
 	case e.Status != fi.Success && !op.refused || e.Status == fi.Success && op.refused:
 		h.t.Errorf("a message that is refused, %v, ends with %v", op.refused, e.Status)
@@ -177,7 +183,8 @@ func (p *peer) Err() error {
 
 // eager notes a message that comes with its payload though the peer does not welcome that.
 func (p *peer) eager(id hw.AMID) {
-	if p.closed && (id == wire.AMMsg || id == wire.AMTag || id == wire.AMSync) {
+	if p.closed && (id == wire.AMMsg || id == wire.AMMsgData || id == wire.AMTag || id == wire.AMTagData ||
+		id == wire.AMSync) {
 		p.h.t.Errorf("message %d comes while the eager window is closed", id)
 	}
 }
@@ -223,12 +230,17 @@ func (p *peer) arrive() {
 	}
 	op.arrived = true
 	switch m.id {
-	case wire.AMMsg, wire.AMTag:
+	case wire.AMMsg, wire.AMMsgData, wire.AMTag, wire.AMTagData:
+		if !op.ended {
+			p.h.t.Errorf("message %d, which has gone out with its payload, has not ended", m.header)
+		}
+		op.checkHead(p.h.t, m.id, m.head)
 	case wire.AMSync:
 		var s wire.Sync
 		if !s.Parse(m.head) {
 			p.h.t.Fatal("a head does not parse")
 		}
+		op.checkBits(p.h.t, s.Flags, s.Data)
 		p.answers = append(p.answers, s.Request)
 	case wire.AMRTS:
 		m.payload = p.fetch(op, m.head)
@@ -240,12 +252,36 @@ func (p *peer) arrive() {
 	}
 }
 
+// checkHead checks what a message that comes with its payload says beside that.
+func (op *operation) checkHead(t *testing.T, id hw.AMID, head []byte) {
+	want, data := wire.AMMsg, []byte(nil)
+	if op.m.Tagged {
+		want = wire.AMTag
+	}
+	if op.m.HasData {
+		want++
+		data = binary.LittleEndian.AppendUint64(nil, op.m.Data)
+	}
+	if id != want || !bytes.Equal(head, data) {
+		t.Errorf("message %d of head %x, want %d of %x", id, head, want, data)
+	}
+}
+
+// checkBits checks what a message that waits for its peer says beside its payload.
+func (op *operation) checkBits(t *testing.T, flags uint32, data uint64) {
+	want := dataplane.RTSFlags(op.m.Tagged, op.m.HasData)
+	if flags&dataplane.RTSFlags(true, true) != want || op.m.HasData && data != op.m.Data {
+		t.Errorf("flags %#x, data %#x, want %#x, %#x", flags, data, want, op.m.Data)
+	}
+}
+
 // fetch is the payload of an RTS.
 func (p *peer) fetch(op *operation, head []byte) (payload []byte) {
 	var r wire.RTS
 	if !r.Parse(head) {
 		p.h.t.Fatal("an RTS does not parse")
 	}
+	op.checkBits(p.h.t, r.Flags, r.Data)
 	p.answers = append(p.answers, r.Request)
 	req, known := p.h.s.Requests().Lookup(r.Request)
 	if !known || r.Length != uint64(len(op.payload)) {

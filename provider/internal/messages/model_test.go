@@ -20,7 +20,16 @@ func (h *host) post(to int, length int, flags uint64, arena []byte) error {
 		arena[i] = byte(h.r.Uint32())
 	}
 	context := uint64(len(h.ops) + 1)
-	m := Send{Dest: fi.Addr(to), Tag: context, Context: context, Flags: flags, Tagged: h.r.IntN(2) == 0}
+	m := Send{
+		Dest: fi.Addr(to), Tag: context, Context: context, Flags: flags, Tagged: h.r.IntN(2) == 0,
+		HasData: h.r.IntN(2) == 0, Data: h.r.Uint64(),
+	}
+	if h.way.works && h.r.IntN(4) == 0 {
+		m.Work = h.r.Uint64() | 1
+	}
+	if flags&fi.Inject != 0 && h.r.IntN(2) == 0 {
+		m.Inject, m.Flags = true, flags&^fi.Inject
+	}
 	for rest := arena[:length]; len(rest) != 0 && len(m.IOV) < wire.IOVLimit; {
 		n := len(rest)
 		if len(m.IOV) < wire.IOVLimit-1 {
@@ -28,18 +37,24 @@ func (h *host) post(to int, length int, flags uint64, arena []byte) error {
 		}
 		m.IOV, rest = append(m.IOV, vectorOf(rest[:n])), rest[n:]
 	}
-	op := &operation{payload: append([]byte(nil), arena[:length]...), peer: p, completes: flags&fi.Completion != 0}
-	if m.Flags&fi.Inject != 0 {
+	op := &operation{
+		m: m, payload: append([]byte(nil), arena[:length]...), peer: p,
+		completes: flags&fi.Completion != 0 && !m.Inject,
+	}
+	if flags&fi.Inject != 0 {
 		defer clear(arena[:length])
 	}
 	total, err := m.Check(Limits{Most: 1 << 20, Inject: injectMax})
 	if err != nil || total != uint64(length) {
 		h.t.Fatal(total, err)
 	}
-	op.tracked = flags&fi.DeliveryComplete != 0
+	op.tracked = flags&(fi.DeliveryComplete|fi.MatchComplete) != 0 || flags&fi.TransmitComplete != 0 && !h.way.ring
 	h.ops[context] = op
+	before := p.link.Awaited()
 	if err = h.s.Send(&m, total); err != nil {
 		delete(h.ops, context)
+	} else if flags&fi.Fence != 0 && before != 0 {
+		h.t.Errorf("a message with a fence goes out before %d that wait", before)
 	}
 	return err
 }
@@ -47,7 +62,7 @@ func (h *host) post(to int, length int, flags uint64, arena []byte) error {
 // TestModel posts messages of all kinds to peers that take them in and answer at random, of which one is lost. Each
 // arrives once, unchanged, and ends once, with its outcome.
 func TestModel(t *testing.T) {
-	for _, w := range []way{{name: "ring", ring: true}, {name: "network"}} {
+	for _, w := range []way{{name: "ring", ring: true, works: true}, {name: "network", works: true}} {
 		for seed := range uint64(20) {
 			t.Run(fmt.Sprintf("%s/%d", w.name, seed), func(t *testing.T) { model(t, w, seed) })
 		}
@@ -71,6 +86,9 @@ func model(t *testing.T, w way, seed uint64) {
 				if h.r.IntN(3) == 0 {
 					flags |= f
 				}
+			}
+			if h.r.IntN(8) == 0 {
+				flags |= fi.Fence
 			}
 			if h.r.IntN(4) == 0 {
 				length, flags = length%(injectMax+1), flags|fi.Inject

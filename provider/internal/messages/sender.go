@@ -18,7 +18,8 @@ import (
 // Sender posts the messages of an endpoint. Any thread may call its methods, but for those that say otherwise. What
 // progress does with the messages is [Protocol]'s.
 //
-// Fields are immutable from Open on, unless their comments say so.
+// Fields are immutable from Open on, but for what requests and exposed have in them, which any thread that posts and
+// the holder of the progress lease change (stripe.Table, rkey.Table), and for those whose comments say so.
 type Sender struct {
 	host     Host
 	cfg      *config.Config

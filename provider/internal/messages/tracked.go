@@ -47,7 +47,7 @@ func (s *Sender) sendTracked(m *Send, l *links.Link, p *links.Path, total uint64
 	} else {
 		err = s.sendRTS(m, p, req, id, total, lease)
 	}
-	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else PeerLost was faster, and has completed it
+	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else PeerLost or Pump has completed it
 		l.Transmits.Add(-1)
 		s.conceal(req, id)
 		s.requests.Free(id)
