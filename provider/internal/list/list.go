@@ -39,9 +39,10 @@ type List struct {
 	addr    fi.Addr        // of the owner
 	// known is host as a device knows it for posts, nil: it is not kept. Changed by compare-and-swap by the thread that
 	// runs the work queue, which then reads closed, taken out by Close behind its store of that and by the other that
-	// finds it, and by compare-and-swap by threads for which the device has no room; sequentially consistent, as moved is: the bytes of posts by a device since host was registered last, or
-	// was to be. Added to by the thread that runs the work queue.
+	// finds it, and by compare-and-swap by threads for which the device has no room; sequentially consistent.
 	known atomic.Pointer[registration]
+	// moved is the bytes of posts by a device since host was registered last, or was to be. Added to by the thread that
+	// runs the work queue; sequentially consistent.
 	moved atomic.Uint64
 }
 

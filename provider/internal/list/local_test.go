@@ -214,8 +214,8 @@ func modelUse(t *interleave.T, n uint64, rules registrationRules) bool {
 	return false
 }
 
-// registrationProgram has a post that uses what is known, and then drops it, another that brings the second registration, and a thread
-// that closes the list.
+// registrationProgram has a post that uses what is known, and then drops it, another that brings the second
+// registration, and a thread that closes the list.
 func registrationProgram(rules registrationRules) *interleave.Program {
 	forget := func(t *interleave.T) { modelLeave(t, t.Swap(regKnown, 0)) }
 	uses := func(t *interleave.T) {
