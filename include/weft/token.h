@@ -55,9 +55,9 @@ struct weft_remote {
 };
 
 /* A prepared list; fi_close(&list->fid) closes it. Until then its local memory must stay where it is, also while no
- * post is under way. Posts that have not ended begin no further elements then, and end with FI_ECANCELED if some are left,
- * when those under way have ended, or without a completion when the endpoint is closed; until either their memory must
- * stay, too. */
+ * post is under way. Posts that have not ended begin no further elements then, and end with FI_ECANCELED if some are
+ * left, when those under way have ended, or without a completion when the endpoint is closed; until either their memory
+ * must stay, too. */
 struct weft_list {
 	struct fid fid;
 };

@@ -32,8 +32,8 @@ const sparse = 4
 
 // A registration stays with the list for later posts, which then take no lock of a cache, as long as it stands for the
 // memory: that is not unmapped before the list is closed, and other changes the device's cache sees (Device.Still).
-// What was a change of other memory another Use finds out. A device without room for other memory has lists end their use
-// (Device.Keep), also of lists that are not posted.
+// What was a change of other memory another Use finds out. A device without room for other memory has lists end their
+// use (Device.Keep), also of lists that are not posted.
 
 // registration is a list's memory as a device knows it, which posts share.
 type registration struct {

@@ -26,8 +26,8 @@ import (
 // No thread that posts, or ends a post, waits for another: it leaves what it does as a step to the thread that is at
 // the notifications, which it is itself if no other is (package handover). The order of posts is that of their steps.
 // While another thread is there posts of one thread may complete in another order than that in which they were posted:
-// it ends what it has settled when it has given the lock back, and a later post by then may end. While a notification of
-// a stream is added and has not left, the data plane sends none there (hot.NoteOut.Waiting).
+// it ends what it has settled when it has given the lock back, and a later post by then may end. While a notification
+// of a stream is added and has not left, the data plane sends none there (hot.NoteOut.Waiting).
 
 // Owner is the post that a notification belongs to.
 type Owner interface {
