@@ -142,6 +142,9 @@ func (js *joins) pumpOnce() {
 		if g.join.reached && !g.join.series.unsent {
 			g.sendJoins(js.c)
 		}
+		if g.state.Load() == groupJoining && g.join.unsent == 0 {
+			g.agree(js.c)
+		}
 		g.join.series.unsent = g.join.series.unsent || g.unsent()
 	}
 	var failed []*Group
@@ -264,7 +267,7 @@ func (js *joins) take(j earlyJoin) bool {
 // accept takes a member's word.
 func (g *Group) accept(c *Protocol, m *collMember, j *earlyJoin) {
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
-	m.spans, m.first = j.head.Settings.Spans, j.head.Settings.First
+	m.settings = j.head.Settings
 	g.join.left--
 	if j.head.Taken {
 		g.known(m, true)
@@ -273,7 +276,6 @@ func (g *Group) accept(c *Protocol, m *collMember, j *earlyJoin) {
 		h := wire.CollNote{Group: g.id, Taken: true}
 		c.control(m, wire.AMCollNote, m.id, h.Put(c.head[:]))
 	}
-	g.agree(c, j.head.Rank, &j.head.Settings)
 }
 
 // known notes whether a member has taken this side's word.
@@ -385,19 +387,22 @@ func (g *Group) joined(c *Protocol) {
 	g.join.waiting.End()
 }
 
-// failed ends a join that cannot be.
-func (g *Group) failed(c *Protocol, err fi.Errno) {
+// failed ends a join that cannot be, and withdraws it.
+func (g *Group) failed(c *Protocol, err fi.Errno) { g.fails(c, err, true) }
+
+// fails ends a join that cannot be. One that is not withdrawn cannot be at the other members either.
+func (g *Group) fails(c *Protocol, err fi.Errno, withdrawn bool) {
 	if g.state.Load() != groupJoining || g.join.waiting == nil {
 		return // over, or not begun: sendJoins will see
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
-	g.sendLeave(c, true)
+	g.sendLeave(c, withdrawn)
 	g.join.events.PostError(eq.ErrEntry{FID: g.join.fid, Context: g.join.context, Err: err})
 	g.join.waiting.End()
 }
 
-// sendLeave notifies the members that know of this side that it is no more; withdrawn: before it had joined.
+// sendLeave notifies the members that know of this side that it is no more; withdrawn: before the join had ended.
 func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 	h := wire.CollNote{Group: g.id, Withdrawn: withdrawn}
 	for i := range g.members {
