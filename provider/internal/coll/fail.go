@@ -224,13 +224,11 @@ func (c *Protocol) SourceLost(src hw.Source) {
 				continue
 			}
 			if g.state.Load() == groupJoining && !m.notified {
-				g.unjoin(m) // the word of another in its place may come
+				g.unjoin(c, m) // the word of another in its place may come
 				continue
 			}
 			m.gone = true
-			if !m.knows {
-				g.failed(c, fi.ECONNRESET)
-			}
+			g.without(c, m)
 			c.starve(g, m)
 		}
 	}
@@ -251,12 +249,11 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 				continue
 			}
 			if g.state.Load() == groupJoining && !m.notified {
+				g.mayEnd(c)
 				continue // nothing was sent to it: Connect says what becomes of the join
 			}
 			m.dead = true
-			if !m.joined || !m.knows {
-				g.failed(c, fi.ECONNRESET)
-			}
+			g.without(c, m)
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
 			c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i })
 			if i != g.rank {

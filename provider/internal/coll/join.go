@@ -57,6 +57,7 @@ type joining struct {
 	series  *series
 	number  uint64 // in it
 	reached bool   // all members are connected
+	void    bool   // a word was withdrawn: the join ends under another number only
 	spans   bool   // a member is reached over the network
 	first   bool   // this member's rank is the lowest of its host
 	left    int    // members that have not joined
@@ -189,9 +190,6 @@ func (g *Group) sendJoins(c *Protocol) {
 			continue
 		}
 		p, err := m.peer.Connect()
-		if m.dead {
-			err = fi.ECONNRESET // its address has another process now
-		}
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Number: g.join.number, Taken: m.joined, Size: uint32(len(g.members)),
 				Rank: uint32(g.rank), Settings: g.settingsOf()}
@@ -320,8 +318,7 @@ func (js *joins) raise(j earlyJoin) bool {
 
 // renumber withdraws the join and begins it with another number, which no join of the series has.
 func (g *Group) renumber(c *Protocol, number uint64) {
-	if slices.ContainsFunc(g.members, func(m collMember) bool { return m.gone || m.dead }) {
-		g.failed(c, fi.ECONNRESET)
+	if !g.mayEnd(c) {
 		return
 	}
 	g.sendLeave(c, true)
@@ -334,7 +331,7 @@ func (g *Group) renumber(c *Protocol, number uint64) {
 			m.notified, m.knows, m.left, m.early = false, false, false, 0
 		}
 	}
-	g.join.number = number
+	g.join.number, g.join.void = number, false
 	g.join.left, g.join.unsent, g.join.untaken = len(g.members)-1, len(g.members)-1, len(g.members)-1
 	c.mu.Lock()
 	c.name(g)
@@ -360,10 +357,11 @@ func (g *Group) giveBack(c *Protocol) {
 }
 
 // unjoin has a member's word not have come.
-func (g *Group) unjoin(m *collMember) {
+func (g *Group) unjoin(c *Protocol, m *collMember) {
 	m.unjoin()
 	g.known(m, false)
 	g.join.left++
+	g.mayEnd(c)
 }
 
 // unjoin has a member not have joined.
@@ -392,14 +390,31 @@ func (g *Group) failed(c *Protocol, err fi.Errno) { g.fails(c, err, true) }
 
 // fails ends a join that cannot be. One that is not withdrawn cannot be at the other members either.
 func (g *Group) fails(c *Protocol, err fi.Errno, withdrawn bool) {
-	if g.state.Load() != groupJoining || g.join.waiting == nil {
-		return // over, or not begun: sendJoins will see
+	if g.state.Load() != groupJoining {
+		return
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
 	g.sendLeave(c, withdrawn)
 	g.join.events.PostError(eq.ErrEntry{FID: g.join.fid, Context: g.join.context, Err: err})
 	g.join.waiting.End()
+}
+
+// without ends a join under way of which a member is gone that this side has notified. One that has left had ended the
+// join, for which it had the words of all: those to this side are on their way, unless one was withdrawn.
+func (g *Group) without(c *Protocol, m *collMember) {
+	if !m.left || !m.knows || g.join.void {
+		g.failed(c, fi.ECONNRESET)
+	}
+}
+
+// mayEnd fails a join under way that lacks another's word again while a member that had ended it is gone: that one has
+// no other join to end. It reports whether the join goes on.
+func (g *Group) mayEnd(c *Protocol) bool {
+	if slices.ContainsFunc(g.members, func(m collMember) bool { return m.gone || m.dead }) {
+		g.failed(c, fi.ECONNRESET)
+	}
+	return g.state.Load() == groupJoining
 }
 
 // sendLeave notifies the members that know of this side that it is no more; withdrawn: before the join had ended.
@@ -415,7 +430,8 @@ func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 // left handles that a member has left the group, or withdrawn its join.
 func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 	if withdrawn && g.state.Load() == groupJoining {
-		g.unjoin(m)
+		g.join.void = true
+		g.unjoin(js.c, m)
 		js.pump()
 		return
 	}

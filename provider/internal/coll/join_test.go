@@ -187,7 +187,7 @@ func (j *joiners) state() string {
 		n := j.nodes[i]
 		fmt.Fprint(&b, p.done, n.groups.generation, n.gone)
 		for _, g := range p.groups {
-			fmt.Fprint(&b, "g", g.id, g.state.Load(), g.join.number, g.join.left, g.join.unsent)
+			fmt.Fprint(&b, "g", g.id, g.state.Load(), g.join.number, g.join.left, g.join.unsent, g.join.void)
 			for _, m := range g.members {
 				fmt.Fprint(&b, m.id, m.joined, m.notified, m.knows, m.left, m.gone, m.dead)
 			}
@@ -323,6 +323,57 @@ func explore(t *testing.T, programs []string) int {
 		j.ends.end()
 	}
 	return len(seen)
+}
+
+// TestJoinBereft: a join of three ends with fi.ECONNRESET at a member that knows another one to be killed, whichever
+// words it has and whether the third ever comes. One that was ended by a member that has left since ends, unless the
+// third withdraws: that has no other to end with.
+func TestJoinBereft(t *testing.T) {
+	const here, killed = 0, 1
+	for _, c := range []struct {
+		name, steps string // ab: a gets what b has sent; B, L, K, C: the members begin, 1 leaves, is killed, 2 closes
+		want        uint32
+	}{
+		{"the third does not join", "b10K01", groupFailed},
+		{"the third does not join, words of both", "b011001K01", groupFailed},
+		{"the third has not taken the word", "B100102K01", groupFailed},
+		{"it has ended the join", "B1012212001101210LK0102", groupJoined},
+		{"the third withdraws", "B101221120110LKC0102", groupFailed},
+		{"the third withdraws first", "B101221120110LC02K01", groupFailed},
+	} {
+		m := newMesh(t, onHost(3), nil)
+		groups := make([]*Group, 3)
+		for s := c.steps; s != ""; {
+			switch s[0] {
+			case 'b', 'B':
+				for i := range map[byte]int{'b': 2, 'B': 3}[s[0]] {
+					groups[i] = m.nodes[i].begin()
+				}
+			case 'L':
+				if s := groups[killed].state.Load(); s != groupJoined {
+					t.Fatalf("%s: the join of the member that leaves is in state %d", c.name, s)
+				}
+				m.leave(groups[killed])
+			case 'K':
+				m.nodes[killed].die()
+			case 'C':
+				m.leave(groups[2])
+			default:
+				n, from := m.nodes[s[0]-'0'], int(s[1]-'0')
+				n.leased = true
+				for len(n.inbox[from]) != 0 {
+					n.receive(from)
+					n.pump()
+				}
+				n.leased = false
+				s = s[1:]
+			}
+			s = s[1:]
+		}
+		if s := groups[here].state.Load(); s != c.want {
+			t.Errorf("%s: the join is in state %d", c.name, s)
+		}
+	}
 }
 
 // TestJoinNumbers: a join whose number no member comes to is refused.

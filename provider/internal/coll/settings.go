@@ -82,9 +82,6 @@ func (g *Group) reach() (awaited error) {
 		if m.peer == nil {
 			continue
 		}
-		if m.dead {
-			return fi.ECONNRESET // its address has another process now
-		}
 		p, err := m.peer.Connect()
 		switch {
 		case errors.Is(err, fi.EAGAIN):
