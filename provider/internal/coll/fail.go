@@ -254,7 +254,7 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 			}
 			m.dead = true
 			g.without(c, m)
-			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
+			c.failWhere(g, func(o *collOp) bool { return o.sendsTo(i) })
 			c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i })
 			if i != g.rank {
 				c.ordered.relayGone(g, g.peerOf(i))
@@ -266,8 +266,8 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 	}
 }
 
-// sendsTo reports whether an operation has something to send to a rank.
-func (c *Protocol) sendsTo(o *collOp, rank int) bool {
+// sendsTo reports whether the operation has something to send to a rank.
+func (o *collOp) sendsTo(rank int) bool {
 	if o.exchange != nil && o.exchange.engine.Needs(o.group.peerOf(rank)) {
 		return true
 	}
@@ -276,7 +276,7 @@ func (c *Protocol) sendsTo(o *collOp, rank int) bool {
 			return true
 		}
 	}
-	return c.long.sendsTo(o, rank)
+	return o.c.long.sendsTo(o, rank)
 }
 
 // cancelAll ends all operations of a group that is left. The members have this one's word of that before.
@@ -311,8 +311,14 @@ func (g *Group) dropEarly(c *Protocol) {
 	})
 }
 
-// Close gives the memory back. No group is left.
-func (c *Groups) Close() {
+// Close gives the memory back. No group is left, and the interfaces are closed.
+func (c *Protocol) Close() {
+	c.ordered.close()
+	c.Groups.close()
+}
+
+// close gives the memory back that posting threads use.
+func (c *Groups) close() {
 	for o := c.free; o != nil; o = o.next {
 		o.drop()
 	}
