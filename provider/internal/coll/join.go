@@ -88,7 +88,8 @@ type earlyJoin struct {
 	src  hw.Source
 	key  uint64
 	head wire.CollJoin
-	left bool // and has left already
+	left bool   // and has left already
+	back uint64 // joining.own of the join that has given it back, 0: none has
 }
 
 // maxEarly bounds what members of no group cost.
@@ -162,6 +163,14 @@ func (js *joins) pumpOnce() {
 		g.giveBack(js.c)
 		js.again = true
 	}
+	js.early = slices.DeleteFunc(js.early, js.spent)
+}
+
+// spent reports whether a word was given back and there is no join any more that has to rise beyond it.
+func (js *joins) spent(j earlyJoin) bool {
+	return j.back != 0 && !slices.ContainsFunc(js.list, func(g *Group) bool {
+		return g.join.own == j.back && g.join.number < j.head.Number
+	})
 }
 
 // unsent reports whether a join has words to send.
@@ -350,8 +359,8 @@ func (g *Group) giveBack(c *Protocol) {
 	}
 	for i := range g.members {
 		if m := &g.members[i]; m.joined && m.peer != nil && !m.left && !m.gone && len(c.joins.early) < maxEarly {
-			c.joins.early = append(c.joins.early, earlyJoin{src: m.src, key: g.join.key, head: wire.CollJoin{
-				Group: m.id, Number: g.join.number, Size: uint32(len(g.members)), Rank: uint32(i)}})
+			h := wire.CollJoin{Group: m.id, Number: g.join.number, Size: uint32(len(g.members)), Rank: uint32(i)}
+			c.joins.early = append(c.joins.early, earlyJoin{src: m.src, key: g.join.key, head: h, back: g.join.own})
 		}
 	}
 }

@@ -228,6 +228,9 @@ func (j *joiners) check() error {
 		if n := j.nodes[i]; n.malformed != 0 {
 			return fmt.Errorf("member %d has got %d messages that are malformed", i, n.malformed)
 		}
+		if err := j.nodes[i].protocol.Idle(); err != nil {
+			return fmt.Errorf("member %d has %w", i, err)
+		}
 	}
 	return nil
 }
@@ -325,6 +328,24 @@ func explore(t *testing.T, programs []string) int {
 	return len(seen)
 }
 
+// receiveAll takes in all of a node's messages, and goes on with what waits after each.
+func (n *node) receiveAll(from int) {
+	n.leased = true
+	for len(n.inbox[from]) != 0 {
+		n.receive(from)
+		n.pump()
+	}
+	n.leased = false
+}
+
+// leave closes a group.
+func (m *mesh) leave(g *Group) {
+	m.t.Helper()
+	if err := g.Close(); err != nil {
+		m.t.Error(err)
+	}
+}
+
 // TestJoinBereft: a join of three ends with fi.ECONNRESET at a member that knows another one to be killed, whichever
 // words it has and whether the third ever comes. One that was ended by a member that has left since ends, unless the
 // third withdraws: that has no other to end with.
@@ -359,13 +380,7 @@ func TestJoinBereft(t *testing.T) {
 			case 'C':
 				m.leave(groups[2])
 			default:
-				n, from := m.nodes[s[0]-'0'], int(s[1]-'0')
-				n.leased = true
-				for len(n.inbox[from]) != 0 {
-					n.receive(from)
-					n.pump()
-				}
-				n.leased = false
+				m.nodes[s[0]-'0'].receiveAll(int(s[1] - '0'))
 				s = s[1:]
 			}
 			s = s[1:]
@@ -374,6 +389,24 @@ func TestJoinBereft(t *testing.T) {
 			t.Errorf("%s: the join is in state %d", c.name, s)
 		}
 	}
+}
+
+// TestJoinGivenBack: a word of a join that was closed is not kept longer than a join may have to rise beyond it.
+func TestJoinGivenBack(t *testing.T) {
+	m := newMesh(t, onHost(2), nil)
+	first, second := m.nodes[0].begin(), m.nodes[0].begin()
+	other := [2]*Group{m.nodes[1].begin(), m.nodes[1].begin()}
+	m.nodes[0].receiveAll(1)
+	m.leave(second)
+	if n := len(m.nodes[0].protocol.joins.early); n != 1 {
+		t.Errorf("%d words are given back", n)
+	}
+	m.nodes[1].receiveAll(0)
+	m.nodes[0].receiveAll(1)
+	if first.state.Load() != groupJoined || other[0].state.Load() != groupJoined {
+		t.Error("the first join has not ended")
+	}
+	m.nodes[0].idle()
 }
 
 // TestJoinNumbers: a join whose number no member comes to is refused.

@@ -519,14 +519,6 @@ func (n *node) begin() *Group {
 	return g
 }
 
-// leave closes a group.
-func (m *mesh) leave(g *Group) {
-	m.t.Helper()
-	if err := g.Close(); err != nil {
-		m.t.Error(err)
-	}
-}
-
 // join has all nodes join a group.
 func (m *mesh) join() (groups []*Group) {
 	m.t.Helper()
