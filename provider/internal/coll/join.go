@@ -109,8 +109,19 @@ func (g *Group) Notify(fid uintptr) {
 		s.last++
 		g.join.series, g.join.number = s, s.last
 		c.joins.list = append(c.joins.list, g)
+		g.mayHave(c, s.last)
 		c.joins.pump()
 	})
+}
+
+// mayHave fails a join that would have a number which members do not take, as one of them has used up those before. It
+// reports whether the join goes on.
+func (g *Group) mayHave(c *Protocol, number uint64) bool {
+	if number > wire.MaxJoins {
+		g.warn("join: number %d, of at most %d", number, uint64(wire.MaxJoins))
+		g.failed(c, fi.EINVAL)
+	}
+	return g.state.Load() == groupJoining
 }
 
 // forget forgets the joins that were made through a group, as no more are.
@@ -327,7 +338,7 @@ func (js *joins) raise(j earlyJoin) bool {
 
 // renumber withdraws the join and begins it with another number, which no join of the series has.
 func (g *Group) renumber(c *Protocol, number uint64) {
-	if !g.mayEnd(c) {
+	if !g.mayEnd(c) || !g.mayHave(c, number) {
 		return
 	}
 	g.sendLeave(c, true)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -409,7 +410,7 @@ func TestJoinGivenBack(t *testing.T) {
 	m.nodes[0].idle()
 }
 
-// TestJoinNumbers: a join whose number no member comes to is refused.
+// TestJoinNumbers: a join whose number no member comes to is refused, and one of this side ends with fi.EINVAL.
 func TestJoinNumbers(t *testing.T) {
 	m := newMesh(t, onHost(2), nil)
 	h := wire.CollJoin{Group: 1, Size: 2, Rank: 1}
@@ -421,7 +422,19 @@ func TestJoinNumbers(t *testing.T) {
 			t.Errorf("%d is taken", number)
 		}
 	}
-	h.Number = 1 << 48
+	n := m.nodes[0]
+	first := n.begin()
+	h.Number, h.Settings = wire.MaxJoins, first.settingsOf()
+	n.protocol.joins.onJoin(1, first.join.key, h.Put(make([]byte, 64)), nil)
+	if first.join.number != wire.MaxJoins || first.state.Load() != groupJoining {
+		t.Errorf("a join has the number %d", first.join.number)
+	}
+	if second := n.begin(); second.state.Load() != groupFailed {
+		t.Errorf("a join behind the last number has the number %d", second.join.number)
+	}
+	if e, err := n.events.ReadErr(0); err != nil || e.Err != fi.EINVAL {
+		t.Errorf("it ends with %+v, %v", e, err)
+	}
 	head := h.Put(make([]byte, 64))
 	if binary.LittleEndian.Uint64(head[24:]) != 1<<48 || !h.Parse(head) {
 		t.Errorf("% x", head)
