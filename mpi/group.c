@@ -36,6 +36,15 @@ static struct group *list;
 static bool ended;
 static int waiters; /* threads in groups_wait */
 
+/* Milliseconds. */
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
 /* Whether all members say yes. */
 static bool all_say(MPI_Comm comm, bool yes)
 {
@@ -77,48 +86,54 @@ static int meet(struct group *g, MPI_Comm comm)
 	return rc;
 }
 
-/* Waits until all members have joined, or said that one does not. */
-static int joined(struct group *g, MPI_Request *said, const int *all)
+/* How far a member's join is. The least of all says what becomes of the group. */
+enum { FAILED, JOINING, JOINED };
+
+/* How far this member's join is; where it has failed *rc says why. */
+static int joined(struct group *g, int *rc)
 {
 	struct fi_eq_err_entry bad = { 0 };
 	struct fi_eq_entry e;
-	struct timespec t;
 	uint32_t event;
-	int heard = 0;
-	time_t end;
+	ssize_t n = fi_eq_read(g->port.eq, &event, &e, sizeof(e), 0);
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	for (end = t.tv_sec + JOIN_TIME; t.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &t)) {
-		ssize_t n = fi_eq_read(g->port.eq, &event, &e, sizeof(e), 0);
-
-		if (n == -FI_EAVAIL)
-			return fi_eq_readerr(g->port.eq, &bad, 0) > 0 ? -bad.err : -FI_EIO;
-		if (n >= 0 && event == FI_JOIN_COMPLETE)
-			return 0;
-		if (!heard && (PMPI_Test(said, &heard, MPI_STATUS_IGNORE) || (heard && !*all)))
-			return -FI_ECANCELED;
-		progress(g);
-	}
-	return -FI_ETIMEDOUT;
+	if (n == -FI_EAVAIL)
+		*rc = fi_eq_readerr(g->port.eq, &bad, 0) > 0 ? -bad.err : -FI_EIO;
+	else if (n >= 0 && event == FI_JOIN_COMPLETE)
+		return JOINED;
+	return *rc ? FAILED : JOINING;
 }
 
-/* Joins, unless a member says that it cannot; which all hear beside the join, not before it. */
+/* Joins, unless a member cannot: all hear of that beside the joins, as often as it takes. */
 static int join(struct group *g, MPI_Comm comm, int rc)
 {
-	int mine = !rc, all = 0;
-	MPI_Request said;
+	double end = now() + JOIN_TIME * 1e3;
+	int mine, least = FAILED;
 	fi_addr_t addr;
 
-	if (PMPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm, &said))
-		return -FI_EIO;
 	if (!rc)
 		rc = fi_av_set_addr(g->set, &addr);
 	if (!rc)
 		rc = fi_join_collective(g->port.ep, addr, g->set, 0, &g->mc, g);
-	if (!rc)
-		rc = joined(g, &said, &all);
-	if (PMPI_Wait(&said, MPI_STATUS_IGNORE) && !rc)
-		rc = -FI_EIO;
+	mine = rc ? FAILED : JOINING;
+	do {
+		int said = mine, done = 0;
+		MPI_Request all;
+
+		if (PMPI_Iallreduce(&said, &least, 1, MPI_INT, MPI_MIN, comm, &all))
+			return -FI_EIO;
+		while (!done) {
+			if (mine == JOINING && (mine = joined(g, &rc)) == JOINING && now() > end) {
+				rc = -FI_ETIMEDOUT;
+				mine = FAILED;
+			}
+			progress(g);
+			if (PMPI_Test(&all, &done, MPI_STATUS_IGNORE))
+				return -FI_EIO;
+		}
+	} while (least == JOINING);
+	if (!rc && least == FAILED)
+		rc = -FI_ECANCELED;
 	if (rc)
 		warn("%d members do not come together: %s", g->size, fabric_strerror(-rc));
 	else
@@ -176,14 +191,6 @@ static void reap(void)
 	}
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 struct group *group_make(MPI_Comm comm, int size)
 {
 	struct group *g = calloc(1, sizeof(*g));
@@ -200,7 +207,7 @@ struct group *group_make(MPI_Comm comm, int size)
 	}
 	rc = meet(g, comm);
 	met = now();
-	if (rc == -FI_ECANCELED || !all_say(comm, join(g, comm, rc) == 0)) {
+	if (rc == -FI_ECANCELED || join(g, comm, rc)) {
 		info("a communicator of %d members: all-to-all is the MPI's", size);
 		if (g)
 			group_close(g);

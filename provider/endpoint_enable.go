@@ -294,7 +294,7 @@ func (e *Endpoint) release() {
 	e.base.sends.Close()
 	e.base.rmas.Close()
 	if e.coll != nil {
-		e.coll.Close()
+		l.collective.Close()
 	}
 	e.base.pendings.Close()
 	e.base.closeStats()

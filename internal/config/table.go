@@ -407,12 +407,13 @@ var table = []Var{
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
 		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks "+
-			"are on several hosts, from their fourth on, yes for all, from the first on, no for none. The same at all "+
-			"ranks."),
+			"are on several hosts, from the fourth on of those that are long enough, yes for all, from the first on, "+
+			"no for none. The same at all ranks."),
 	sizeVar("mpi_min_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.MPIMinSize },
 		"Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are "+
-			"the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks."),
+			"the MPI's. The other forms, whose lengths no rank knows of all, are long enough with any. The same at "+
+			"all ranks."),
 	durationVar("peer_timeout", "15s", 10*time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.PeerTimeout },
 		"Time for which a peer on another host may leave something unanswered before it is gone, and for which the "+

@@ -103,6 +103,29 @@ func copiesEndFirst(t *testing.T, f meshForm, devices bool) {
 	}
 }
 
+// TestCopiesClosed: an endpoint that closes while flushes wait for room behind its puts leaves nothing that a device
+// knows.
+func TestCopiesClosed(t *testing.T) {
+	const slice = 1 << 20
+	m := newMesh(t, onHosts(3), meshPuts.set)
+	m.devices()
+	groups := m.join()
+	for i := range 3 {
+		m.postAllToAll(i, groups[i], make([]byte, 3*slice), make([]byte, 3*slice), slice)
+	}
+	n := m.nodes[0]
+	n.crammed = true
+	m.until("puts that have ended", func() bool { return len(n.protocol.ordered.unflushed) > 2 && len(n.flying) == 0 })
+	m.leave(groups[0])
+	n.closed = true
+	n.protocol.Close()
+	for _, r := range m.keys {
+		if r.n == n {
+			t.Errorf("a device knows %d bytes of the endpoint that is closed", r.of.Len)
+		}
+	}
+}
+
 // TestDeviceMemory: chunks go as messages whose memory a device does not take, at either side, and, of puts, those that
 // are sent before the receiver's offer comes.
 func TestDeviceMemory(t *testing.T) {

@@ -2,6 +2,8 @@ package coll
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -69,17 +71,49 @@ func TestJoinSettings(t *testing.T) {
 	}
 	m := newMesh(t, onHost(2), nil)
 	g := m.nodes[0].begin()
-	large := g.settingsOf()
-	large.RelaySize++
-	if err := (&large).Differs(&large); err != nil {
+	own := g.settingsOf()
+	if err := (&own).Differs(&own); err != nil {
 		t.Error(err)
 	}
-	g.agree(m.nodes[0].protocol, 1, &large)
-	if _, _, err := m.nodes[0].events.Read(make([]byte, 64), 0); !errors.Is(err, fi.EAVAIL) {
-		t.Errorf("no error event: %v", err)
-	}
-	if e, err := m.nodes[0].events.ReadErr(0); err != nil || e.Err != fi.EINVAL {
-		t.Errorf("the join ends with %+v, %v", e, err)
+}
+
+// TestJoinUnlike: a join of members of which one has other variables ends at all of them, whichever joins first, last,
+// or when another's has ended.
+func TestJoinUnlike(t *testing.T) {
+	for seed := range uint64(300) {
+		n := 2 + int(seed%3)
+		ends := &cleanups{TB: t}
+		m := newMesh(ends, onHost(n), nil)
+		m.r, m.full = rand.New(rand.NewPCG(seed, 3)), int(seed/3%2)*2
+		switch unlike := &m.nodes[m.r.IntN(n)].cfg; seed % 2 {
+		case 0:
+			unlike.AllToAll = "put"
+		default:
+			unlike.RelaySize++
+		}
+		var groups []*Group
+		over := func() bool {
+			return !slices.ContainsFunc(groups, func(g *Group) bool { return g.state.Load() == groupJoining })
+		}
+		for _, i := range m.r.Perm(n) {
+			groups = append(groups, m.nodes[i].begin())
+			for range m.r.IntN(3) * 20 {
+				m.progress()
+			}
+		}
+		m.until("the ends of the joins", over)
+		for _, g := range groups {
+			node := m.nodes[g.rank]
+			if _, _, err := node.events.Read(make([]byte, 64), 0); !errors.Is(err, fi.EAVAIL) {
+				t.Errorf("seed %d, member %d: no error event: %v", seed, g.rank, err)
+			}
+			if e, err := node.events.ReadErr(0); err != nil || e.Err != fi.EINVAL {
+				t.Errorf("seed %d, member %d: the join ends with %+v, %v", seed, g.rank, e, err)
+			}
+		}
+		if ends.end(); t.Failed() {
+			return
+		}
 	}
 }
 

@@ -224,13 +224,11 @@ func (c *Protocol) SourceLost(src hw.Source) {
 				continue
 			}
 			if g.state.Load() == groupJoining && !m.notified {
-				g.unjoin(m) // the word of another in its place may come
+				g.unjoin(c, m) // the word of another in its place may come
 				continue
 			}
 			m.gone = true
-			if !m.knows {
-				g.failed(c, fi.ECONNRESET)
-			}
+			g.without(c, m)
 			c.starve(g, m)
 		}
 	}
@@ -251,13 +249,12 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 				continue
 			}
 			if g.state.Load() == groupJoining && !m.notified {
+				g.mayEnd(c)
 				continue // nothing was sent to it: Connect says what becomes of the join
 			}
 			m.dead = true
-			if !m.joined || !m.knows {
-				g.failed(c, fi.ECONNRESET)
-			}
-			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
+			g.without(c, m)
+			c.failWhere(g, func(o *collOp) bool { return o.sendsTo(i) })
 			c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i })
 			if i != g.rank {
 				c.ordered.relayGone(g, g.peerOf(i))
@@ -269,8 +266,8 @@ func (c *Protocol) PeerLost(number uint32, _ fi.Errno) {
 	}
 }
 
-// sendsTo reports whether an operation has something to send to a rank.
-func (c *Protocol) sendsTo(o *collOp, rank int) bool {
+// sendsTo reports whether the operation has something to send to a rank.
+func (o *collOp) sendsTo(rank int) bool {
 	if o.exchange != nil && o.exchange.engine.Needs(o.group.peerOf(rank)) {
 		return true
 	}
@@ -279,7 +276,7 @@ func (c *Protocol) sendsTo(o *collOp, rank int) bool {
 			return true
 		}
 	}
-	return c.long.sendsTo(o, rank)
+	return o.c.long.sendsTo(o, rank)
 }
 
 // cancelAll ends all operations of a group that is left. The members have this one's word of that before.
@@ -314,8 +311,14 @@ func (g *Group) dropEarly(c *Protocol) {
 	})
 }
 
-// Close gives the memory back. No group is left.
-func (c *Groups) Close() {
+// Close gives the memory back. No group is left, and the interfaces are closed.
+func (c *Protocol) Close() {
+	c.ordered.close()
+	c.Groups.close()
+}
+
+// close gives the memory back that posting threads use.
+func (c *Groups) close() {
 	for o := c.free; o != nil; o = o.next {
 		o.drop()
 	}

@@ -56,17 +56,16 @@ type Group struct {
 
 // collMember is one member as this one sees it.
 type collMember struct {
-	peer     Peer      // used until the group closes; nil for this endpoint itself
-	id       uint64    // the member's number of the group
-	src      hw.Source // that its messages come from
-	joined   bool      // id and src are known
-	spans    bool      // reaches a member over the network
-	first    bool      // its rank is the lowest of its host
-	notified bool      // that this side joins
-	knows    bool      // has taken that
-	left     bool      // sends nothing more
-	gone     bool      // so, because it is not there any more
-	dead     bool      // cannot be sent to
+	peer     Peer              // used until the group closes; nil for this endpoint itself
+	id       uint64            // the member's number of the group
+	src      hw.Source         // that its messages come from
+	joined   bool              // id and src are known
+	notified bool              // that this side joins
+	knows    bool              // has taken that
+	left     bool              // sends nothing more
+	gone     bool              // so, because it is not there any more
+	dead     bool              // cannot be sent to
+	settings wire.CollSettings // with joined
 
 	queue, last *collStep  // sends that wait for room
 	blocked     bool       // in collectives.blocked

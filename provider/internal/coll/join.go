@@ -57,6 +57,7 @@ type joining struct {
 	series  *series
 	number  uint64 // in it
 	reached bool   // all members are connected
+	void    bool   // a word was withdrawn: the join ends under another number only
 	spans   bool   // a member is reached over the network
 	first   bool   // this member's rank is the lowest of its host
 	left    int    // members that have not joined
@@ -87,7 +88,8 @@ type earlyJoin struct {
 	src  hw.Source
 	key  uint64
 	head wire.CollJoin
-	left bool // and has left already
+	left bool   // and has left already
+	back uint64 // joining.own of the join that has given it back, 0: none has
 }
 
 // maxEarly bounds what members of no group cost.
@@ -107,8 +109,19 @@ func (g *Group) Notify(fid uintptr) {
 		s.last++
 		g.join.series, g.join.number = s, s.last
 		c.joins.list = append(c.joins.list, g)
+		g.mayHave(c, s.last)
 		c.joins.pump()
 	})
+}
+
+// mayHave fails a join that would have a number which members do not take, as one of them has used up those before. It
+// reports whether the join goes on.
+func (g *Group) mayHave(c *Protocol, number uint64) bool {
+	if number > wire.MaxJoins {
+		g.warn("join: number %d, of at most %d", number, uint64(wire.MaxJoins))
+		g.failed(c, fi.EINVAL)
+	}
+	return g.state.Load() == groupJoining
 }
 
 // forget forgets the joins that were made through a group, as no more are.
@@ -142,6 +155,9 @@ func (js *joins) pumpOnce() {
 		if g.join.reached && !g.join.series.unsent {
 			g.sendJoins(js.c)
 		}
+		if g.state.Load() == groupJoining && g.join.unsent == 0 {
+			g.agree(js.c)
+		}
 		g.join.series.unsent = g.join.series.unsent || g.unsent()
 	}
 	var failed []*Group
@@ -158,6 +174,14 @@ func (js *joins) pumpOnce() {
 		g.giveBack(js.c)
 		js.again = true
 	}
+	js.early = slices.DeleteFunc(js.early, js.spent)
+}
+
+// spent reports whether a word was given back and there is no join any more that has to rise beyond it.
+func (js *joins) spent(j earlyJoin) bool {
+	return j.back != 0 && !slices.ContainsFunc(js.list, func(g *Group) bool {
+		return g.join.own == j.back && g.join.number < j.head.Number
+	})
 }
 
 // unsent reports whether a join has words to send.
@@ -186,9 +210,6 @@ func (g *Group) sendJoins(c *Protocol) {
 			continue
 		}
 		p, err := m.peer.Connect()
-		if m.dead {
-			err = fi.ECONNRESET // its address has another process now
-		}
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Number: g.join.number, Taken: m.joined, Size: uint32(len(g.members)),
 				Rank: uint32(g.rank), Settings: g.settingsOf()}
@@ -264,7 +285,7 @@ func (js *joins) take(j earlyJoin) bool {
 // accept takes a member's word.
 func (g *Group) accept(c *Protocol, m *collMember, j *earlyJoin) {
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
-	m.spans, m.first = j.head.Settings.Spans, j.head.Settings.First
+	m.settings = j.head.Settings
 	g.join.left--
 	if j.head.Taken {
 		g.known(m, true)
@@ -273,7 +294,6 @@ func (g *Group) accept(c *Protocol, m *collMember, j *earlyJoin) {
 		h := wire.CollNote{Group: g.id, Taken: true}
 		c.control(m, wire.AMCollNote, m.id, h.Put(c.head[:]))
 	}
-	g.agree(c, j.head.Rank, &j.head.Settings)
 }
 
 // known notes whether a member has taken this side's word.
@@ -318,8 +338,7 @@ func (js *joins) raise(j earlyJoin) bool {
 
 // renumber withdraws the join and begins it with another number, which no join of the series has.
 func (g *Group) renumber(c *Protocol, number uint64) {
-	if slices.ContainsFunc(g.members, func(m collMember) bool { return m.gone || m.dead }) {
-		g.failed(c, fi.ECONNRESET)
+	if !g.mayEnd(c) || !g.mayHave(c, number) {
 		return
 	}
 	g.sendLeave(c, true)
@@ -332,7 +351,7 @@ func (g *Group) renumber(c *Protocol, number uint64) {
 			m.notified, m.knows, m.left, m.early = false, false, false, 0
 		}
 	}
-	g.join.number = number
+	g.join.number, g.join.void = number, false
 	g.join.left, g.join.unsent, g.join.untaken = len(g.members)-1, len(g.members)-1, len(g.members)-1
 	c.mu.Lock()
 	c.name(g)
@@ -351,17 +370,18 @@ func (g *Group) giveBack(c *Protocol) {
 	}
 	for i := range g.members {
 		if m := &g.members[i]; m.joined && m.peer != nil && !m.left && !m.gone && len(c.joins.early) < maxEarly {
-			c.joins.early = append(c.joins.early, earlyJoin{src: m.src, key: g.join.key, head: wire.CollJoin{
-				Group: m.id, Number: g.join.number, Size: uint32(len(g.members)), Rank: uint32(i)}})
+			h := wire.CollJoin{Group: m.id, Number: g.join.number, Size: uint32(len(g.members)), Rank: uint32(i)}
+			c.joins.early = append(c.joins.early, earlyJoin{src: m.src, key: g.join.key, head: h, back: g.join.own})
 		}
 	}
 }
 
 // unjoin has a member's word not have come.
-func (g *Group) unjoin(m *collMember) {
+func (g *Group) unjoin(c *Protocol, m *collMember) {
 	m.unjoin()
 	g.known(m, false)
 	g.join.left++
+	g.mayEnd(c)
 }
 
 // unjoin has a member not have joined.
@@ -385,19 +405,39 @@ func (g *Group) joined(c *Protocol) {
 	g.join.waiting.End()
 }
 
-// failed ends a join that cannot be.
-func (g *Group) failed(c *Protocol, err fi.Errno) {
-	if g.state.Load() != groupJoining || g.join.waiting == nil {
-		return // over, or not begun: sendJoins will see
+// failed ends a join that cannot be, and withdraws it.
+func (g *Group) failed(c *Protocol, err fi.Errno) { g.fails(c, err, true) }
+
+// fails ends a join that cannot be. One that is not withdrawn cannot be at the other members either.
+func (g *Group) fails(c *Protocol, err fi.Errno, withdrawn bool) {
+	if g.state.Load() != groupJoining {
+		return
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
-	g.sendLeave(c, true)
+	g.sendLeave(c, withdrawn)
 	g.join.events.PostError(eq.ErrEntry{FID: g.join.fid, Context: g.join.context, Err: err})
 	g.join.waiting.End()
 }
 
-// sendLeave notifies the members that know of this side that it is no more; withdrawn: before it had joined.
+// without ends a join under way of which a member is gone that this side has notified. One that has left had ended the
+// join, for which it had the words of all: those to this side are on their way, unless one was withdrawn.
+func (g *Group) without(c *Protocol, m *collMember) {
+	if !m.left || !m.knows || g.join.void {
+		g.failed(c, fi.ECONNRESET)
+	}
+}
+
+// mayEnd fails a join under way that lacks another's word again while a member that had ended it is gone: that one has
+// no other join to end. It reports whether the join goes on.
+func (g *Group) mayEnd(c *Protocol) bool {
+	if slices.ContainsFunc(g.members, func(m collMember) bool { return m.gone || m.dead }) {
+		g.failed(c, fi.ECONNRESET)
+	}
+	return g.state.Load() == groupJoining
+}
+
+// sendLeave notifies the members that know of this side that it is no more; withdrawn: before the join had ended.
 func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 	h := wire.CollNote{Group: g.id, Withdrawn: withdrawn}
 	for i := range g.members {
@@ -410,7 +450,8 @@ func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 // left handles that a member has left the group, or withdrawn its join.
 func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 	if withdrawn && g.state.Load() == groupJoining {
-		g.unjoin(m)
+		g.join.void = true
+		g.unjoin(js.c, m)
 		js.pump()
 		return
 	}

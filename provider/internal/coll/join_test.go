@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -187,7 +188,7 @@ func (j *joiners) state() string {
 		n := j.nodes[i]
 		fmt.Fprint(&b, p.done, n.groups.generation, n.gone)
 		for _, g := range p.groups {
-			fmt.Fprint(&b, "g", g.id, g.state.Load(), g.join.number, g.join.left, g.join.unsent)
+			fmt.Fprint(&b, "g", g.id, g.state.Load(), g.join.number, g.join.left, g.join.unsent, g.join.void)
 			for _, m := range g.members {
 				fmt.Fprint(&b, m.id, m.joined, m.notified, m.knows, m.left, m.gone, m.dead)
 			}
@@ -227,6 +228,9 @@ func (j *joiners) check() error {
 		}
 		if n := j.nodes[i]; n.malformed != 0 {
 			return fmt.Errorf("member %d has got %d messages that are malformed", i, n.malformed)
+		}
+		if err := j.nodes[i].protocol.Idle(); err != nil {
+			return fmt.Errorf("member %d has %w", i, err)
 		}
 	}
 	return nil
@@ -325,7 +329,88 @@ func explore(t *testing.T, programs []string) int {
 	return len(seen)
 }
 
-// TestJoinNumbers: a join whose number no member comes to is refused.
+// receiveAll takes in all of a node's messages, and goes on with what waits after each.
+func (n *node) receiveAll(from int) {
+	n.leased = true
+	for len(n.inbox[from]) != 0 {
+		n.receive(from)
+		n.pump()
+	}
+	n.leased = false
+}
+
+// leave closes a group.
+func (m *mesh) leave(g *Group) {
+	m.t.Helper()
+	if err := g.Close(); err != nil {
+		m.t.Error(err)
+	}
+}
+
+// TestJoinBereft: a join of three ends with fi.ECONNRESET at a member that knows another one to be killed, whichever
+// words it has and whether the third ever comes. One that was ended by a member that has left since ends, unless the
+// third withdraws: that has no other to end with.
+func TestJoinBereft(t *testing.T) {
+	const here, killed = 0, 1
+	for _, c := range []struct {
+		name, steps string // ab: a gets what b has sent; B, L, K, C: the members begin, 1 leaves, is killed, 2 closes
+		want        uint32
+	}{
+		{"the third does not join", "b10K01", groupFailed},
+		{"the third does not join, words of both", "b011001K01", groupFailed},
+		{"the third has not taken the word", "B100102K01", groupFailed},
+		{"it has ended the join", "B1012212001101210LK0102", groupJoined},
+		{"the third withdraws", "B101221120110LKC0102", groupFailed},
+		{"the third withdraws first", "B101221120110LC02K01", groupFailed},
+	} {
+		m := newMesh(t, onHost(3), nil)
+		groups := make([]*Group, 3)
+		for s := c.steps; s != ""; {
+			switch s[0] {
+			case 'b', 'B':
+				for i := range map[byte]int{'b': 2, 'B': 3}[s[0]] {
+					groups[i] = m.nodes[i].begin()
+				}
+			case 'L':
+				if s := groups[killed].state.Load(); s != groupJoined {
+					t.Fatalf("%s: the join of the member that leaves is in state %d", c.name, s)
+				}
+				m.leave(groups[killed])
+			case 'K':
+				m.nodes[killed].die()
+			case 'C':
+				m.leave(groups[2])
+			default:
+				m.nodes[s[0]-'0'].receiveAll(int(s[1] - '0'))
+				s = s[1:]
+			}
+			s = s[1:]
+		}
+		if s := groups[here].state.Load(); s != c.want {
+			t.Errorf("%s: the join is in state %d", c.name, s)
+		}
+	}
+}
+
+// TestJoinGivenBack: a word of a join that was closed is not kept longer than a join may have to rise beyond it.
+func TestJoinGivenBack(t *testing.T) {
+	m := newMesh(t, onHost(2), nil)
+	first, second := m.nodes[0].begin(), m.nodes[0].begin()
+	other := [2]*Group{m.nodes[1].begin(), m.nodes[1].begin()}
+	m.nodes[0].receiveAll(1)
+	m.leave(second)
+	if n := len(m.nodes[0].protocol.joins.early); n != 1 {
+		t.Errorf("%d words are given back", n)
+	}
+	m.nodes[1].receiveAll(0)
+	m.nodes[0].receiveAll(1)
+	if first.state.Load() != groupJoined || other[0].state.Load() != groupJoined {
+		t.Error("the first join has not ended")
+	}
+	m.nodes[0].idle()
+}
+
+// TestJoinNumbers: a join whose number no member comes to is refused, and one of this side ends with fi.EINVAL.
 func TestJoinNumbers(t *testing.T) {
 	m := newMesh(t, onHost(2), nil)
 	h := wire.CollJoin{Group: 1, Size: 2, Rank: 1}
@@ -337,7 +422,19 @@ func TestJoinNumbers(t *testing.T) {
 			t.Errorf("%d is taken", number)
 		}
 	}
-	h.Number = 1 << 48
+	n := m.nodes[0]
+	first := n.begin()
+	h.Number, h.Settings = wire.MaxJoins, first.settingsOf()
+	n.protocol.joins.onJoin(1, first.join.key, h.Put(make([]byte, 64)), nil)
+	if first.join.number != wire.MaxJoins || first.state.Load() != groupJoining {
+		t.Errorf("a join has the number %d", first.join.number)
+	}
+	if second := n.begin(); second.state.Load() != groupFailed {
+		t.Errorf("a join behind the last number has the number %d", second.join.number)
+	}
+	if e, err := n.events.ReadErr(0); err != nil || e.Err != fi.EINVAL {
+		t.Errorf("it ends with %+v, %v", e, err)
+	}
 	head := h.Put(make([]byte, 64))
 	if binary.LittleEndian.Uint64(head[24:]) != 1<<48 || !h.Parse(head) {
 		t.Errorf("% x", head)

@@ -186,7 +186,7 @@ func TestKeptClosed(t *testing.T) {
 			t.Fatal("nothing is registered")
 		}
 		c := groups[0].c
-		c.Close()
+		c.close()
 		if n := len(w.kept(0)); n != 0 {
 			t.Errorf("%d regions are left", n)
 		}

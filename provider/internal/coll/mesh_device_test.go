@@ -85,7 +85,7 @@ func (p meshPath) Flush(_ hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	switch n := p.from; {
 	case p.to.gone:
 		return hw.Done, hw.ErrPeerDead
-	case n.r.IntN(3) == 0:
+	case n.crammed, n.r.IntN(3) == 0:
 		return hw.Done, hw.ErrNoResource
 	case len(n.flying)+len(n.landing) == 0:
 		return hw.Done, nil

@@ -36,33 +36,34 @@ type mesh struct {
 // node is an endpoint of a mesh.
 type node struct {
 	*mesh
-	number, host int
-	cfg          config.Config
-	groups       *Groups
-	protocol     *Protocol
-	handlers     map[hw.AMID]hw.Handler
-	transports   [2]*Transport // to the nodes of the host, and to others
-	events       *eq.Queue
-	inbox        [][]packet // by sender
-	knows        []*node    // the others, until it is known that one is gone
-	after        *node      // that the node has begun anew as
-	flying       []func()   // ends of copies
-	landing      []landing  // of puts of a device that have ended, in order
-	ended        []ending
-	early        map[uint64][]byte // payloads kept, by address
-	kept         int               // what is accounted for early messages, bytes
-	malformed    int
-	counts       map[int]uint64
-	refuses      int   // gets of refused that succeed before one is refused; negative: all do
-	refused      *node // nil: of all nodes
-	notice       hw.Notice
-	measured     hw.PathInfo // of each path; without samples: nothing
-	unsent       int64       // bytes in each path's stream
-	streamBusy   bool        // what is there is not known
-	locked       bool        // a device takes no memory
-	keeps        int         // keys that name no other region
-	leased, gone bool
-	uses         int // of the endpoint
+	number, host         int
+	cfg                  config.Config
+	groups               *Groups
+	protocol             *Protocol
+	handlers             map[hw.AMID]hw.Handler
+	transports           [2]*Transport // to the nodes of the host, and to others
+	events               *eq.Queue
+	inbox                [][]packet // by sender
+	knows                []*node    // the others, until it is known that one is gone
+	after                *node      // that the node has begun anew as
+	flying               []func()   // ends of copies
+	landing              []landing  // of puts of a device that have ended, in order
+	ended                []ending
+	early                map[uint64][]byte // payloads kept, by address
+	kept                 int               // what is accounted for early messages, bytes
+	malformed            int
+	counts               map[int]uint64
+	refuses              int   // gets of refused that succeed before one is refused; negative: all do
+	refused              *node // nil: of all nodes
+	notice               hw.Notice
+	measured             hw.PathInfo // of each path; without samples: nothing
+	unsent               int64       // bytes in each path's stream
+	streamBusy           bool        // what is there is not known
+	locked               bool        // a device takes no memory
+	keeps                int         // keys that name no other region
+	crammed              bool        // a device has no room for a flush
+	leased, gone, closed bool        // closed: its transports are
+	uses                 int         // of the endpoint
 }
 
 // packet is a message, or that its sender is gone.
@@ -137,7 +138,7 @@ func (n *node) close() {
 			}
 		}
 	}
-	if n.groups.Close(); n.uses != 0 {
+	if n.protocol.Close(); n.uses != 0 {
 		n.t.Errorf("node %d: %d uses are left", n.number, n.uses)
 	}
 	if err := n.events.Close(); err != nil {
@@ -263,7 +264,7 @@ type meshLeased struct{ n *node }
 func (l meshLeased) Now() congestion.Time     { return l.n.now }
 func (l meshLeased) Transports() []*Transport { return l.n.transports[:] }
 func (l meshLeased) Name() names.Name         { return names.Name{Port: 1, IP: [16]byte{byte(l.n.host + 1)}} }
-func (l meshLeased) Closed() bool             { return false }
+func (l meshLeased) Closed() bool             { return l.n.closed }
 func (l meshLeased) Stats() Counters          { return l }
 
 func (l meshLeased) Rx(i int, v uint64)           { l.n.counts[i] += v }

@@ -22,13 +22,20 @@ func (g *Group) settingsOf() (s wire.CollSettings) {
 	return s
 }
 
-// agree checks what a member says of itself.
-func (g *Group) agree(c *Protocol, rank uint32, s *wire.CollSettings) {
+// agree ends a join of which a member has said of itself what differs from this one. All members have this side's word
+// by then, so they find a difference, too, and it is not withdrawn: those that join later have to come by it.
+func (g *Group) agree(c *Protocol) {
 	own := g.settingsOf()
-	if err := own.Differs(s); err != nil {
-		g.warn("join: rank %d: %v", rank, err)
-		g.failed(c, fi.EINVAL)
-		return
+	for rank := range g.members {
+		m := &g.members[rank]
+		if m.peer == nil || !m.joined {
+			continue
+		}
+		if err := own.Differs(&m.settings); err != nil {
+			g.warn("join: rank %d: %v", rank, err)
+			g.fails(c, fi.EINVAL, false)
+			return
+		}
 	}
 }
 
@@ -50,8 +57,8 @@ func (g *Group) decide(c *Protocol) {
 	}
 	for i := range g.members {
 		if m := &g.members[i]; m.peer != nil {
-			spans = spans || m.spans
-			if m.first {
+			spans = spans || m.settings.Spans
+			if m.settings.First {
 				hosts++
 			}
 		}
@@ -74,9 +81,6 @@ func (g *Group) reach() (awaited error) {
 		m := &g.members[i]
 		if m.peer == nil {
 			continue
-		}
-		if m.dead {
-			return fi.ECONNRESET // its address has another process now
 		}
 		p, err := m.peer.Connect()
 		switch {

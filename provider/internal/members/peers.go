@@ -97,8 +97,10 @@ func (p *peer) Ready() (coll.Path, bool) {
 	return p.path, true
 }
 
-// Connect returns the path, connecting if need be. One from before a group has joined is confirmed first. Errors as of
-// initiator.connect; one of a peer that has no messages of weft's own is fi.EHOSTUNREACH.
+// Connect returns the path, connecting if need be. One from before a group has joined is confirmed first. A peer that
+// is gone is like one that was never there: the groups that have sent it something know by PeerLost. Errors: fi.EAGAIN
+// while it is not connected; fi.EHOSTUNREACH when it has not answered for the time that there is, or has no messages of
+// weft's own; and those of peers.Attempts.Fail.
 func (p *peer) Connect() (coll.Path, error) {
 	if p.joined.Swap(false) {
 		p.attempts.Reset()
@@ -110,9 +112,6 @@ func (p *peer) Connect() (coll.Path, error) {
 	if p.path != nil {
 		if !p.path.Reported() {
 			return nil, fi.EAGAIN // its last messages come first
-		}
-		if !p.doubted {
-			p.attempts.Lose(false)
 		}
 		p.path, p.doubted = nil, false
 	}

@@ -27,8 +27,8 @@ func (h *CollJoin) Put(b []byte) []byte {
 	return b[:CollJoinBytes]
 }
 
-// maxJoins is how many joins of a key are numbered: more than members come to.
-const maxJoins = 1 << 48
+// MaxJoins is how many joins of a key are numbered: more than members come to.
+const MaxJoins = 1 << 48
 
 // joinTaken is the bit of a number that says so.
 const joinTaken = 1 << 63
@@ -45,5 +45,5 @@ func (h *CollJoin) Parse(b []byte) bool {
 	h.Settings.RelaySize = binary.LittleEndian.Uint32(b[20:])
 	number := binary.LittleEndian.Uint64(b[24:])
 	h.Number, h.Taken = number&^joinTaken, number&joinTaken != 0
-	return known && h.Number-1 < maxJoins && h.Rank < h.Size && h.Size <= MaxMembers
+	return known && h.Number-1 < MaxJoins && h.Rank < h.Size && h.Size <= MaxMembers
 }
