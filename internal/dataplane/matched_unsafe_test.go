@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // matchWorld is a thread at an endpoint with a match transport.
@@ -13,6 +14,7 @@ type matchWorld struct {
 	transport *hot.MatchTransport
 	watch     *hot.Watch
 	gate      *hot.Gate
+	owner     *matched.Endpoint // of transport
 }
 
 func newMatchWorld(t testing.TB) *matchWorld {
