@@ -11,7 +11,7 @@ GO=${GO:-go}
 module=$("$GO" list -m)
 mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t ' | sed 's/.*direct\.Func{\(.*[^,]\),*}$/\1/' | sed 's/hot\.[A-Za-z]*://g' | tr ',' '\n')
 ((${#roots[@]} > 0))
-# those of hw/cxi that C calls
+# those of hw/cxi that C and the data plane call
 mapfile -t driven < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/cxi/driven_unsafe.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#driven[@]} == 7))
 sources=(--include='*.go' --exclude='*_test.go' .)
