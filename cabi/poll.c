@@ -183,7 +183,8 @@ static bool progress_if_any(struct weft_hot_ep *const *eps)
 {
 	if (due())
 		return progress(eps, WEFT_POLL_DUE);
-	return (intptr_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], 0, 0, (uintptr_t)eps, 0) >= 0 &&
+	return (intptr_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], 0, (uintptr_t)&weft_self, (uintptr_t)eps,
+					  0) >= 0 &&
 	       progress(eps, 0);
 }
 

@@ -11,11 +11,10 @@ static inline void prefetch_write(const void *line)
 #endif
 }
 
-/* Does what the data plane asks for, and calls it again. */
-static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_function f, struct weft_post *p,
-							   enum weft_post_code code)
+/* Does what the data plane asks for, and calls it again, until it has posted, or asks for the doorbell. */
+static __attribute__((noinline)) unsigned go_on(enum weft_plane_function f, struct weft_post *p, unsigned code)
 {
-	do {
+	for (;; code = weft_plane_call(f, p))
 		if (code == WEFT_POST_TIME)
 			p->now = (uint32_t)(weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000) | 1;
 		else if (code == WEFT_POST_PATH)
@@ -24,25 +23,25 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 			weft_vm_copy(&p->copy);
 		else
 			return code;
-		code = (enum weft_post_code)weft_plane_call(f, p);
-	} while (code > WEFT_POST_RETURN);
-	return code;
 }
 
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p)
 {
-	enum weft_post_code code;
+	unsigned code;
 
 	if (__builtin_expect(!o->hot || !weft_thread_posts(), 0))
 		return weftGoPost(o->handle, f, p, WEFT_POST_GO);
 	p->ep = o->hot;
 	p->self = &weft_self;
 	p->step = p->now = 0;
-	code = (enum weft_post_code)weft_plane_call(f, p);
+	code = weft_plane_call(f, p);
 	if (__builtin_expect(code > WEFT_POST_RETURN, 0)) {
-		if (code == WEFT_POST_RING)
+		if (code != WEFT_POST_RING)
+			code = go_on(f, p, code);
+		if (code == WEFT_POST_RING) {
 			p->ep->match->ring(p->ep->match, &p->bell, true);
-		code = code == WEFT_POST_RING ? (enum weft_post_code)p->code : go_on(f, p, code);
+			code = p->code;
+		}
 	}
 	if (p->next)
 		prefetch_write(p->next);

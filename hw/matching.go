@@ -119,7 +119,8 @@ type Matching interface {
 // receives and, with a [MemoryMatcher], operations on peers' memory, and takes in what has become of them, as long as
 // nothing needs Progress.
 type DrivenMatching interface {
-	// HotMatch is what C calls, nil: it cannot. It is valid until Close, which comes after C has been stopped.
+	// HotMatch is what the data plane calls, and by which C rings, nil: they cannot. It is valid until Close, which
+	// comes when no thread reads or uses it any more.
 	HotMatch() *hot.MatchTransport
 	// Alone has threads that are alone, by a word, take no locks. It is called before the transport is used. Nothing
 	// uses the interface while one is alone.

@@ -428,8 +428,7 @@ func (e *MatchedEndpoint) disable() {
 	defer e.gate.Unshare()
 	l := e.leased.Wait()
 	l.dead = true
-	atomic.StoreUintptr(&e.hot.Match, 0)
-	e.memory.ep.Hide()
+	e.memory.ep.HideMatch()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}

@@ -21,7 +21,7 @@ import (
 // runtime (packages seam and direct): nothing here allocates, stores a pointer, sleeps or calls assembly. What that
 // does not allow is left to Progress and to the methods of Endpoint, in the state in which it was found.
 
-// drivenFunctions are what C calls.
+// drivenFunctions are what C and the data plane call.
 var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushCorked,
 	Post: PostMatched, Matched: NextMatched, Rest: RingRest}
 

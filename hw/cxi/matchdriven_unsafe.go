@@ -18,7 +18,7 @@ import (
 // is not being stopped and has nothing that software is to match, and operations on regions, with data where the peer
 // is known to have room for it. All else is Go's.
 
-// HotMatch is what C drives, nil: it does not.
+// HotMatch is what the data plane drives, nil: it does not (hw.DrivenMatching).
 func (i *Iface) HotMatch() *hot.MatchTransport {
 	if i.match == nil || i.driver.transport.Len() == 0 {
 		return nil

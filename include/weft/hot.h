@@ -216,7 +216,7 @@ struct weft_hot_peer {
 };
 
 /* weft_epoch_reader is what a thread says about itself, one cache line: whether it may be using what it has read
- * in a line of struct weft_hot_peer ([EpochReaderAt]). */
+ * in a line of struct weft_hot_peer, or a struct weft_hot_match_transport without the lease ([EpochReaderAt]). */
 struct weft_epoch_reader {
 	_Atomic uint64_t posting; /* odd: yes. Written by the thread; relaxed, then release */
 	_Atomic uint32_t taken; /* 1: a thread has this line */

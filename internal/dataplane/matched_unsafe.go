@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/direct"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/provider/matched"
 )
 
@@ -30,12 +31,67 @@ func gateOf(ep *hot.EP) *hot.Gate {
 	return (*hot.Gate)(pointer(t.Gate))
 }
 
+// enterGate enters the gate of an endpoint. The transport that says where it is may be unmapped as soon as closing
+// finds neither an epoch reader nor a thread inside, so the thread is the one until it is the other, or neither. A
+// thread without a line stays outside.
+func enterGate(p *hot.Poll, ep *hot.EP) bool {
+	t := (*hot.Thread)(pointer(p.Thread))
+	if !resume(t) {
+		return false
+	}
+	if gateOf(ep).Enter() {
+		p.Gated = 1
+	}
+	pause(t)
+	return p.Gated != 0
+}
+
 // LeaveGate leaves the gate that a poll is inside, if it is.
 func LeaveGate(p *hot.Poll) {
 	if p.Gated != 0 {
 		gateOf(endpointAt(p.At)).Leave()
 		p.Gated = 0
 	}
+}
+
+// calmAlone is calmShared of an endpoint with a gate (hot.Gate), of which one thread at a time reads. It needs no
+// lease: what a control operation does meanwhile changes no word that is read. But one may close the endpoint, so the
+// thread is an epoch reader meanwhile, for which closing waits before the transport is unmapped. False also of a thread
+// without a line.
+func calmAlone(ep *hot.EP, t *hot.Thread) bool {
+	if !resume(t) {
+		return false
+	}
+	w := watchOf(ep)
+	calm := w != nil && w.Calm()
+	pause(t)
+	return calm
+}
+
+// calmShared reports whether there is nothing at the match transport of an endpoint at which several threads make
+// progress. False also while another thread has the lease.
+func calmShared(ep *hot.EP, rx *hot.Rx) bool {
+	if atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
+		return false
+	}
+	calm := false
+	if context(ep) == rx {
+		w := watchOf(ep)
+		calm = w != nil && w.Calm()
+	}
+	order.Store32(&rx.Lease, 0)
+	return calm
+}
+
+// watchOf is the hot.Watch of an endpoint's match transport, nil: it has none. The transport's memory is there as long
+// as the caller has the lease, and the endpoint's context is the one of that lease, or, of an endpoint with a gate, as
+// long as the caller is an epoch reader.
+func watchOf(ep *hot.EP) *hot.Watch {
+	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if transport == nil {
+		return nil
+	}
+	return (*hot.Watch)(pointer(transport.Watch))
 }
 
 // sendMatched posts a message at an endpoint with a match transport.

@@ -37,6 +37,8 @@ const (
 func Send(at, _, _, _ uintptr) uintptr { return endPost(at, send(beginPost(at))) }
 
 // Datagram is Send of an endpoint whose messages may be dropped: what finds no room is the runtime's to decide.
+// hot.PostRing, behind which a post may have found no room, does not come here: endpoints with a match transport drop
+// no messages, and post by Send.
 func Datagram(at, _, _, _ uintptr) uintptr {
 	code := Send(at, 0, 0, 0)
 	if code == hot.PostAgain {

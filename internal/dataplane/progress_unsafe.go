@@ -94,9 +94,7 @@ func progress(p *hot.Poll) uintptr {
 // pass is progress from the endpoint at hand on, at which nothing is done yet.
 func pass(p *hot.Poll) uintptr {
 	if p.Ended == 0 {
-		var ep *hot.EP
-		p.At, ep = withWork(p.At, p.Flags)
-		return passOn(p, ep)
+		return passOn(p, withWork(p))
 	}
 	return endPass(p)
 }
@@ -110,7 +108,7 @@ func passOn(p *hot.Poll, ep *hot.EP) uintptr {
 		if p.At += unsafe.Sizeof(p.At); p.Ended != 0 || endpointAt(p.At) == nil {
 			break
 		}
-		p.At, ep = withWork(p.At, p.Flags)
+		ep = withWork(p)
 	}
 	return endPass(p)
 }
@@ -140,27 +138,27 @@ func timersDue(p *hot.Poll) bool {
 	}
 }
 
-// withWork returns the first entry from one on of a list of endpoints at which there is work, and the endpoint; nil:
-// there is none. flags are those of the poll.
-func withWork(at uintptr, flags uint32) (uintptr, *hot.EP) {
-	if at == 0 {
-		return 0, nil
+// withWork goes on to the first endpoint of the list, from the one at hand on, at which there is work, and returns it;
+// nil: there is none.
+func withWork(p *hot.Poll) *hot.EP {
+	if p.At == 0 {
+		return nil
 	}
-	for ; ; at += unsafe.Sizeof(at) {
-		ep := endpointAt(at)
-		if ep == nil || hasWork(ep, flags) {
-			return at, ep
+	for ; ; p.At += unsafe.Sizeof(p.At) {
+		ep := endpointAt(p.At)
+		if ep == nil || hasWork(ep, p) {
+			return ep
 		}
 	}
 }
 
 // hasWork reports whether there is work at an endpoint. It counts the poll there.
-func hasWork(ep *hot.EP, flags uint32) bool {
-	if flags&hot.PollThread == 0 {
+func hasWork(ep *hot.EP, p *hot.Poll) bool {
+	if p.Flags&hot.PollThread == 0 {
 		countPoll(ep)
 	}
 	rings := ringsInUse(ep)
-	return firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep)
+	return firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep, p.Thread)
 }
 
 // countPoll has a progress thread see that the application polls.
@@ -184,12 +182,11 @@ var (
 
 // elsewhere reports whether there is work that the first inbound ring does not show, where there may be. Of an endpoint
 // whose device matches messages it reads the transport's hot.Watch, which the lease guards; a transport that has none
-// is to be asked. A thread that is alone needs no lease: no other thread reads, and what a control operation does
-// meanwhile changes no word of it.
+// is to be asked. self is the address of the thread's hot.Thread.
 //
 //go:noinline
 //go:nosplit
-func elsewhere(ep *hot.EP) bool {
+func elsewhere(ep *hot.EP, self uintptr) bool {
 	rx := context(ep)
 	if rxRings(ep) > 1 && laterArrived(ep) || PostsAreWork(rx) { // most have one ring, and no call for the others
 		return true
@@ -201,30 +198,7 @@ func elsewhere(ep *hot.EP) bool {
 	if atomic.LoadUint32(&ep.Flags)&hot.EPGated == 0 {
 		return atomic.LoadUintptr(&ep.Match) == 0 || !calmShared(ep, rx)
 	}
-	w := watchOf(ep)
-	return w == nil || !w.Calm()
-}
-
-// calmShared reports whether there is nothing at the match transport of an endpoint at which several threads make
-// progress. False also while another thread has the lease.
-func calmShared(ep *hot.EP, rx *hot.Rx) bool {
-	if atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
-		return false
-	}
-	w := watchOf(ep)
-	calm := context(ep) == rx && w != nil && w.Calm()
-	order.Store32(&rx.Lease, 0)
-	return calm
-}
-
-// watchOf is the hot.Watch of an endpoint's match transport, nil: it has none. The transport's memory is there as long
-// as the caller has the lease, or is alone, and the endpoint's context is the one of that lease.
-func watchOf(ep *hot.EP) *hot.Watch {
-	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if transport == nil {
-		return nil
-	}
-	return (*hot.Watch)(pointer(transport.Watch))
+	return !calmAlone(ep, (*hot.Thread)(pointer(self)))
 }
 
 // serveEndpoint does the work of the endpoint at hand, which delivers into rx, if no other thread is at it. It
@@ -308,8 +282,7 @@ func takeLease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	if atomic.LoadUint32(&rx.Lease) != 0 {
 		return false
 	}
-	if ep.Flags&hot.EPGated != 0 && gateOf(ep).Enter() {
-		p.Gated = 1
+	if ep.Flags&hot.EPGated != 0 && enterGate(p, ep) {
 		order.Store32(&rx.Lease, 1)
 	} else if !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
 		return false

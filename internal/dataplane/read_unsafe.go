@@ -94,7 +94,7 @@ func Try(at, self, eps, _ uintptr) uintptr {
 		}
 		countPoll(ep)
 		rings := ringsInUse(ep)
-		if firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep) {
+		if firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep, self) {
 			return eps
 		}
 		eps += unsafe.Sizeof(eps)

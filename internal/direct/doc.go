@@ -16,7 +16,8 @@
 // assembly function loads the goroutine from the thread's storage, where there is none), or time.Now. There is no
 // goroutine behind it, and its stack does not grow. scripts/callcheck.sh (package callcheck) walks the calls of the
 // built libraries from the functions of the table and fails where one of the runtime's is reached that is not on its
-// list.
+// list. The one call through a variable is [Call]: the data plane calls a backend's functions by it, which are walked
+// as those of the table are.
 //
 // What needs the runtime such a function reports by a code, and the C code that called it makes an ordinary callback.
 //

@@ -1,11 +1,14 @@
 package hot
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // Grace waits until no thread uses any more what it has read in lines of [Peer], so that the memory they point at can
-// be given to another peer. Threads mark their epochs with plain stores, so the lines must have been cleared, and
-// then every thread must have passed a memory barrier (membarrier), before NewGrace: a thread that reads a line later
-// finds it clear.
+// be given to another peer, or in a [MatchTransport], so that it can be unmapped. Threads mark their epochs with plain
+// stores, so the lines, or what leads to the transport, must have been cleared, and then every thread must have passed
+// a memory barrier (membarrier), before NewGrace: a thread that reads later finds it clear.
 type Grace struct {
 	waits []wait
 }
@@ -39,4 +42,11 @@ func (g *Grace) Over() bool {
 		g.waits = g.waits[:len(g.waits)-1]
 	}
 	return true
+}
+
+// Wait returns when Over is true. The caller has nothing that a post or a poll waits for, but leases that they try.
+func (g *Grace) Wait() {
+	for !g.Over() {
+		runtime.Gosched()
+	}
 }

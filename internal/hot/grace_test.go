@@ -1,6 +1,10 @@
 package hot
 
-import "testing"
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
 
 // TestGrace waits for those that were posting when it began, and for no others.
 func TestGrace(t *testing.T) {
@@ -27,4 +31,24 @@ func TestGrace(t *testing.T) {
 	if !g.Over() {
 		t.Error("none of them is posting")
 	}
+}
+
+// TestGraceWait waits for a thread that posts.
+func TestGraceWait(t *testing.T) {
+	p := EpochReaderAt(0)
+	defer atomic.StoreUint64(&p.Posting, 0)
+	NewGrace().Wait()
+	atomic.StoreUint64(&p.Posting, 1)
+	g, over := NewGrace(), make(chan struct{})
+	go func() {
+		g.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		t.Error("a thread is posting")
+	case <-time.After(10 * time.Millisecond):
+	}
+	atomic.StoreUint64(&p.Posting, 2)
+	<-over
 }

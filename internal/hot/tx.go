@@ -25,7 +25,7 @@ type Peer struct {
 }
 
 // EpochReader is what a thread says about itself, one cache line: whether it may be using what it has read in a line
-// of [Peer] ([EpochReaderAt]).
+// of [Peer], or a [MatchTransport] without the lease ([EpochReaderAt]).
 //
 //weft:name weft_epoch_reader
 type EpochReader struct {

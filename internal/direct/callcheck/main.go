@@ -5,7 +5,8 @@
 //
 // It follows direct calls and jumps from one function to another. It fails where it meets a function of the runtime
 // that is not allowed, a call through a register but in direct.Call, or an access to the thread's storage, and prints
-// how it got there. What direct.Call calls is to be among the given functions.
+// how it got there. What direct.Call calls is to be among the given functions, which nothing here shows: so only one
+// file of the data plane may call it, wherever the compiler has that inlined.
 // The last line is the number of functions that were walked.
 package main
 
@@ -13,6 +14,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -38,15 +40,19 @@ var allowed = map[string]string{
 	"runtime.panicunsafeslicenilptr1": "ends the process",
 }
 
-// caller is the function that may call through a register, through how such a call is reported.
+// caller is the function that may call through a register, through how such a call is reported. Functions of a package
+// may call it, from the source of the package that is in a file.
 const (
-	caller  = "/internal/direct.Call"
-	through = "calls through "
+	caller    = "/internal/direct.Call"
+	through   = "calls through "
+	callersOf = "/internal/dataplane."
+	callersIn = "matched_unsafe.go"
 )
 
 var (
 	text   = regexp.MustCompile(`^TEXT (.+)\(SB\)`)
 	branch = regexp.MustCompile(`\t(CALL|JMP|B|BL)\s+(.+?)\s*$`)
+	source = regexp.MustCompile(`^\s*(\S+):\d+\t`)
 	tls    = regexp.MustCompile(`\bFS:|TPIDR_EL0|MRS\b`)
 )
 
@@ -54,6 +60,7 @@ var (
 type function struct {
 	calls    []string
 	problems []string
+	callers  []string // files from which it calls caller
 }
 
 func main() {
@@ -75,12 +82,13 @@ func run(in io.Reader, out io.Writer, roots []string) error {
 		}
 		w.walk(root, nil)
 	}
+	w.callers()
 	for _, p := range w.found {
 		fmt.Fprintln(out, p)
 	}
 	fmt.Fprintf(out, "%d functions walked from %d\n", len(w.seen), len(roots))
 	if len(w.found) != 0 {
-		return fmt.Errorf("%d uses of the runtime", len(w.found))
+		return fmt.Errorf("%d uses of the runtime, or of what may lead to it", len(w.found))
 	}
 	return nil
 }
@@ -118,11 +126,33 @@ func (f *function) read(line string) {
 	switch {
 	case named:
 		f.calls = append(f.calls, target)
+		if strings.HasSuffix(target, caller) {
+			f.callers = append(f.callers, sourceOf(line))
+		}
 	case m[1] == "CALL" || m[1] == "BL":
 		f.problems = append(f.problems, through+m[2])
 	case strings.HasPrefix(m[2], "0x") || strings.HasSuffix(m[2], "(PC)"): // within the function
 	default:
 		f.problems = append(f.problems, "jumps through "+m[2])
+	}
+}
+
+// sourceOf is the file that an instruction is from, empty: the disassembly does not say.
+func sourceOf(line string) string {
+	if m := source.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// callers reports the functions of the library that call caller and may not, walked or not.
+func (w *walker) callers() {
+	for _, name := range slices.Sorted(maps.Keys(w.functions)) {
+		for _, file := range w.functions[name].callers {
+			if !strings.HasSuffix(name, caller) && (file != callersIn || !strings.Contains(name, callersOf)) {
+				w.report([]string{name}, "calls direct.Call from "+file)
+			}
+		}
 	}
 }
 

@@ -5,7 +5,9 @@
 // and a late reader can do no harm:
 //
 //   - What it reads are valid addresses. hot.EP.Inbound, hot.EP.RxRings and hot.Rx.Posts are never cleared; rings of
-//     another size are another kind; and the memory of an inbound ring outlives its interface too.
+//     another size are another kind; and the memory of an inbound ring outlives its interface too. A match transport
+//     (hot.EP.Match) does not outlive its endpoint: it is read under the lease, or, of an endpoint with a gate, as an
+//     epoch reader (hot.EpochReader).
 //   - What it finds is nothing, or work that is not there. Before it acts it takes the lease of the receive context
 //     that it has read, and then reads whether the endpoint still delivers there (hot.EP.Rx). Closing an endpoint puts
 //     a context that is never free there under that lease ([EP.Hide]).
@@ -25,6 +27,7 @@ import (
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // kind is what does not change while a block is used again.
@@ -116,6 +119,18 @@ func (t *EP) Table() *hot.EP { return (*hot.EP)(unsafe.Pointer(unsafe.SliceData(
 func (t *EP) Hide() {
 	rx, _ := noRx() // OpenEP has asked already
 	atomic.StoreUintptr(&t.Table().Rx, uintptr(unsafe.Pointer(rx)))
+}
+
+// HideMatch is Hide of an endpoint with a match transport, which threads do not use any more afterwards. One that is
+// alone reads it without the lease, as an epoch reader: behind the barrier any such thread either is seen here, and is
+// waited for, or finds no transport.
+func (t *EP) HideMatch() {
+	atomic.StoreUintptr(&t.Table().Match, 0)
+	t.Hide()
+	if t.kind.exclusive {
+		order.Barrier()
+		hot.NewGrace().Wait()
+	}
 }
 
 // Close clears the table but for what late readers go by. The endpoint is hidden.
