@@ -313,7 +313,10 @@ func (g *Group) dropEarly(c *Protocol) {
 
 // Close gives the memory back. No group is left, and the interfaces are closed.
 func (c *Protocol) Close() {
-	c.ordered.close()
+	for _, t := range c.ordered.unflushed { // there will be no room
+		t.done.Update(1, hw.ErrCanceled)
+	}
+	c.ordered.unflushed = nil
 	c.Groups.close()
 }
 

@@ -277,14 +277,6 @@ func (t *collCopy) flushAgain() {
 	}
 }
 
-// close ends the puts whose flushes wait for room, which there will not be.
-func (xs *exchanges) close() {
-	for _, t := range xs.unflushed {
-		t.done.Update(1, hw.ErrCanceled)
-	}
-	xs.unflushed = nil
-}
-
 // copying takes in that a put or a get has begun, as the transport says, and returns how many bytes it has: 0 if it is
 // refused, which the peer's entry says then.
 func (xs *exchanges) copying(t *collCopy, status hw.Status, err error) (int64, error) {
