@@ -54,20 +54,6 @@ func LeaveGate(p *hot.Poll) {
 	}
 }
 
-// calmAlone is calmShared of an endpoint with a gate (hot.Gate), of which one thread at a time reads. It needs no
-// lease: what a control operation does meanwhile changes no word that is read. But one may close the endpoint, so the
-// thread is an epoch reader meanwhile, for which closing waits before the transport is unmapped. False also of a thread
-// without a line.
-func calmAlone(ep *hot.EP, t *hot.Thread) bool {
-	if !resume(t) {
-		return false
-	}
-	w := watchOf(ep)
-	calm := w != nil && w.Calm()
-	pause(t)
-	return calm
-}
-
 // calmShared reports whether there is nothing at the match transport of an endpoint at which several threads make
 // progress. False also while another thread has the lease.
 func calmShared(ep *hot.EP, rx *hot.Rx) bool {

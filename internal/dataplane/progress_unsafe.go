@@ -182,7 +182,10 @@ var (
 
 // elsewhere reports whether there is work that the first inbound ring does not show, where there may be. Of an endpoint
 // whose device matches messages it reads the transport's hot.Watch, which the lease guards; a transport that has none
-// is to be asked. self is the address of the thread's hot.Thread.
+// is to be asked. self is the address of the thread's hot.Thread. Of an endpoint with a gate (hot.Gate) one thread at a
+// time reads, which needs no lease: what a control operation does meanwhile changes no word that is read. But one may
+// close the endpoint, so the thread is an epoch reader, for which closing waits before the transport is unmapped. Where
+// it has no line it cannot be one, and the transport is to be asked.
 //
 //go:noinline
 //go:nosplit
@@ -198,7 +201,14 @@ func elsewhere(ep *hot.EP, self uintptr) bool {
 	if atomic.LoadUint32(&ep.Flags)&hot.EPGated == 0 {
 		return atomic.LoadUintptr(&ep.Match) == 0 || !calmShared(ep, rx)
 	}
-	return !calmAlone(ep, (*hot.Thread)(pointer(self)))
+	t := (*hot.Thread)(pointer(self))
+	if !resume(t) {
+		return true
+	}
+	w := watchOf(ep)
+	found := w == nil || !w.Calm()
+	pause(t)
+	return found
 }
 
 // serveEndpoint does the work of the endpoint at hand, which delivers into rx, if no other thread is at it. It
