@@ -50,7 +50,8 @@ func TestListLoss(t *testing.T) {
 					t.Errorf("%d elements of %d bytes went over the network, of %d and %d", n, b, elements, total)
 				}
 				lost := x.peerCounter("peer_packets_lost")
-				if loss == 0.1 && lost == 0 || loss == 0 && lost > 1000 {
+				many := x.peerCounter("peer_rtt_samples") > 60 // lists that read alone have few packets
+				if loss == 0.1 && many && lost == 0 || loss == 0 && lost > 1000 {
 					t.Errorf("%d packets were lost", lost)
 				}
 			})
