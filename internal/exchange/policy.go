@@ -159,8 +159,10 @@ func (e *Engine) keeps(i int32) bool {
 	p := e.at(i)
 	_, least := e.waiting.least()
 	switch e.cfg.Policy {
-	case Greedy, Balanced:
-		return e.key(i) <= least || e.cfg.Policy == Balanced && e.urgent(p)
+	case Greedy:
+		return e.key(i) <= least
+	case Balanced:
+		return e.urgent(p) || e.key(i) <= least
 	case Threshold:
 		return !e.above(p) || least&congested != 0
 	default:
