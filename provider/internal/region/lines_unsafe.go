@@ -94,9 +94,7 @@ func (l *lines[O]) rest() {
 // settle waits until no thread is at what the data plane does not find any more.
 func settle() {
 	order.Barrier()
-	for g := hot.NewGrace(); !g.Over(); {
-		runtime.Gosched()
-	}
+	hot.NewGrace().Wait()
 }
 
 // Word returns the address of the word that has the table for the data plane (hot.EP.Regions).
