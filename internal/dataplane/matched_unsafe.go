@@ -73,11 +73,11 @@ func calmShared(ep *hot.EP, rx *hot.Rx) bool {
 // as the caller has the lease, and the endpoint's context is the one of that lease, or, of an endpoint with a gate, as
 // long as the caller is an epoch reader.
 func watchOf(ep *hot.EP) *hot.Watch {
-	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if transport == nil {
+	t := matchOf(ep)
+	if t == nil {
 		return nil
 	}
-	return (*hot.Watch)(pointer(transport.Watch))
+	return (*hot.Watch)(pointer(t.Watch))
 }
 
 // sendMatched posts a message at an endpoint with a match transport.

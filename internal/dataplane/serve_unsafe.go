@@ -10,9 +10,9 @@ import (
 )
 
 // The target's side of one-sided operations that are one message (serveWrite; servefetch_unsafe.go). Their answers come
-// to pending_unsafe.go. What a peer asks for is checked at the moment of access
-// (admit_unsafe.go); what does not pass, needs more than a copy, or finds no room for its completion or answer is left
-// where it is, for the runtime, which knows all cases.
+// to pending_unsafe.go. What a peer asks for is checked at the moment of access (admit_unsafe.go); what does not pass,
+// needs more than a copy, or finds no room for its completion or answer is left where it is, for the runtime, which
+// knows all cases.
 
 // linger is how often a ring that has become empty is polled again after a write. A target is faster than its
 // initiator, and each poll of a slot before it is written takes the line from the initiator, which needs it back. So
