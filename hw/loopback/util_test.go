@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/weft-fabric/weft/internal/cpuset"
 )
 
 // shmDir is a directory of the test's own in the memory file system.
@@ -61,22 +61,14 @@ func until(t testing.TB, i *Iface, done func() bool) {
 // use, if it may use more than one. The returned function ends it.
 func pin(n int) (unpin func()) {
 	runtime.LockOSThread()
-	var all, one unix.CPUSet
-	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
+	all, err := cpuset.OfThread()
+	if err != nil || all.Count() < 2 {
 		return runtime.UnlockOSThread
 	}
-	for cpu := 0; ; cpu++ {
-		if all.IsSet(cpu) {
-			if n == 0 {
-				one.Set(cpu)
-				break
-			}
-			n--
-		}
-	}
-	_ = unix.SchedSetaffinity(0, &one)
+	one := all.Nth(n)
+	_ = one.Bind()
 	return func() {
-		_ = unix.SchedSetaffinity(0, &all)
+		_ = all.Bind()
 		runtime.UnlockOSThread()
 	}
 }

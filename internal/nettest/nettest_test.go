@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/cpuset"
 )
 
 // exchange sends count datagrams from a to b and returns what came: the number,
@@ -78,15 +80,9 @@ func exchange(t *testing.T, a, b *Host, v6 bool, count int) (came, damaged, mark
 // overtake each other.
 func stay(t *testing.T) {
 	runtime.LockOSThread()
-	var all, one unix.CPUSet
-	err := unix.SchedGetaffinity(0, &all)
-	for cpu := 0; one.Count() == 0 && err == nil; cpu++ {
-		if all.IsSet(cpu) {
-			one.Set(cpu)
-			err = unix.SchedSetaffinity(0, &one)
-		}
-	}
-	if err != nil {
+	all, err := cpuset.OfThread()
+	one := all.Nth(0)
+	if err = errors.Join(err, one.Bind()); err != nil {
 		t.Errorf("stay on a processor: %v", err)
 	}
 }

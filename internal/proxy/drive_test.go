@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,14 +81,7 @@ func TestAlone(t *testing.T) {
 	if own.Count() == 1 {
 		t.Skip("needs two processors")
 	}
-	var one cpuset.Set
-	for cpu := 0; one.Count() == 0; cpu++ {
-		if own.Has(cpu) {
-			if one, err = cpuset.Parse(strconv.Itoa(cpu)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	one := own.Nth(0)
 	alone := func() bool {
 		return startProgress(t, ProgressOptions{Place: Placement{CPUs: one}}).alone
 	}
