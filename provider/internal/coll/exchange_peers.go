@@ -99,23 +99,18 @@ func (ps *exchangePeers) at(peer int) *exchangePeer {
 }
 
 // getsOf is what an entry has beside the rest, until there is one more. A peer that has no entry gets one.
-func (ps *exchangePeers) getsOf(peer int) *peerGets {
-	ps.at(peer)
-	s := int(ps.slots[peer]) - 1
-	for len(ps.gets) <= s {
-		ps.gets = append(ps.gets, peerGets{})
-	}
-	return &ps.gets[s]
-}
+func (ps *exchangePeers) getsOf(peer int) *peerGets { return besideOf(ps, &ps.gets, peer) }
 
 // localOf is what a device knows of an entry's, until there is one more. A peer that has no entry gets one.
-func (ps *exchangePeers) localOf(peer int) *peerLocal {
+func (ps *exchangePeers) localOf(peer int) *peerLocal { return besideOf(ps, &ps.locals, peer) }
+
+// besideOf is what a list has of a peer's entry, until there is one more. The list, by entry, is made as long as that.
+func besideOf[T any](ps *exchangePeers, list *[]T, peer int) *T {
 	ps.at(peer)
-	s := int(ps.slots[peer]) - 1
-	for len(ps.locals) <= s {
-		ps.locals = append(ps.locals, peerLocal{})
+	for len(*list) < int(ps.slots[peer]) {
+		*list = append(*list, *new(T))
 	}
-	return &ps.locals[s]
+	return &(*list)[ps.slots[peer]-1]
 }
 
 // out is what is got of a peer: a piece without bytes if it has no entry.
