@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func (h *host) post(to int, length int, flags uint64, arena []byte) error {
 		if len(m.IOV) < wire.IOVLimit-1 {
 			n = 1 + h.r.IntN(n)
 		}
-		m.IOV, rest = append(m.IOV, vectorOf(rest[:n])), rest[n:]
+		m.IOV, rest = append(m.IOV, vector.Of(rest[:n])), rest[n:]
 	}
 	op := &operation{
 		m: m, payload: append([]byte(nil), arena[:length]...), peer: p,
@@ -326,10 +327,10 @@ func TestCheck(t *testing.T) {
 		"flags":             {Send{Flags: fi.Peek}, fi.EBADFLAGS},
 		"elements":          {Send{IOV: make([]fi.IOVec, wire.IOVLimit+1)}, fi.EINVAL},
 		"no memory":         {Send{IOV: []fi.IOVec{{Len: 1}}}, fi.EINVAL},
-		"too long":          {Send{IOV: []fi.IOVec{vectorOf(b[:33])}}, fi.EMSGSIZE},
-		"too long, inject":  {Send{IOV: []fi.IOVec{vectorOf(b[:17])}, Inject: true}, fi.EINVAL},
-		"too long, flagged": {Send{IOV: []fi.IOVec{vectorOf(b[:17])}, Flags: fi.Inject}, fi.EINVAL},
-		"fits":              {Send{IOV: []fi.IOVec{vectorOf(b[:16]), vectorOf(b[:16])}}, nil},
+		"too long":          {Send{IOV: []fi.IOVec{vector.Of(b[:33])}}, fi.EMSGSIZE},
+		"too long, inject":  {Send{IOV: []fi.IOVec{vector.Of(b[:17])}, Inject: true}, fi.EINVAL},
+		"too long, flagged": {Send{IOV: []fi.IOVec{vector.Of(b[:17])}, Flags: fi.Inject}, fi.EINVAL},
+		"fits":              {Send{IOV: []fi.IOVec{vector.Of(b[:16]), vector.Of(b[:16])}}, nil},
 	} {
 		if n, err := c.m.Check(Limits{Most: 32, Inject: 16}); !errors.Is(err, c.want) || err == nil && n != 32 {
 			t.Errorf("%s: %d, %v", what, n, err)

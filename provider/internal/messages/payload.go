@@ -64,7 +64,7 @@ func (s *Sender) SendPayload(
 
 // SendBytes is SendPayload of one piece of this process's memory.
 func (s *Sender) SendBytes(p *rma.Path, id hw.AMID, header uint64, head, payload []byte, stripe int) error {
-	iov := append(s.scratch[stripe].frag[:0], vectorOf(payload))
+	iov := append(s.scratch[stripe].frag[:0], vector.Of(payload))
 	return s.SendPayload(p, id, header, head, iov, len(payload), stripe)
 }
 
@@ -81,6 +81,6 @@ func (sc *scratch) fetch(iov []fi.IOVec, total int) ([]fi.IOVec, error) {
 		}
 		at = at[v.Len:]
 	}
-	sc.frag[0] = vectorOf(sc.host[:total])
+	sc.frag[0] = vector.Of(sc.host[:total])
 	return sc.frag[:1], nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func (s *Sender) sendRTS(m *Send, p *links.Path, req *request, id, total uint64,
 func (s *Sender) sendExposed(m *Send, p *links.Path, req *request, id uint64, r *wire.RTS, lease int) error {
 	sc := &s.scratch[lease]
 	n := s.expose(p.Via.On.Device, req, id, r, sc.keys[:])
-	payload := [1]fi.IOVec{vectorOf(sc.keys[:n])}
+	payload := [1]fi.IOVec{vector.Of(sc.keys[:n])}
 	return s.SendPayload(&p.Path, wire.AMRTS, m.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
 

@@ -72,6 +72,6 @@ func (s *Sender) keepInject(req *request, id uint64, m *Send, total uint64) {
 	}
 	buf := s.requests.injectBuffer(id)[:total]
 	vector.Gather(buf, m.IOV)
-	req.IOV[0] = vectorOf(buf)
+	req.IOV[0] = vector.Of(buf)
 	req.Count = 1
 }

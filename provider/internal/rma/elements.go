@@ -46,7 +46,7 @@ func (m *elementMessage) add(el wire.Element) {
 
 // vector is what is sent of a message: the elements, and what was appended to iov.
 func (m *elementMessage) vector() []fi.IOVec {
-	m.iov[0] = vectorOf(m.heads[:m.n*wire.ElementBytes])
+	m.iov[0] = vector.Of(m.heads[:m.n*wire.ElementBytes])
 	return m.iov
 }
 

@@ -162,7 +162,7 @@ func (in *Initiator) keepInject(req *Request, id uint64) {
 			return
 		}
 		vector.Gather(room[:size], iov[:*count])
-		iov[0], *count = vectorOf(room[:size]), 1
+		iov[0], *count = vector.Of(room[:size]), 1
 		room = room[size:]
 	}
 	if req.flags&flagIsAtomic != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -221,7 +222,7 @@ func (h *host) postAccess(p *peer, op *operation, flags uint64) error {
 		cut := h.r.IntN(total)
 		for _, b := range [][]byte{mine[:cut], mine[cut:]} {
 			if len(b) != 0 {
-				a.IOV = append(a.IOV, vectorOf(b))
+				a.IOV = append(a.IOV, vector.Of(b))
 			}
 		}
 	}
@@ -267,11 +268,11 @@ func (h *host) postAtomic(p *peer, op *operation, flags uint64) error {
 	words := 1 + h.r.IntN(3)
 	operand, result := h.local(8*words), h.local(8*words)
 	a := Atomic{Op: fi.OpSum, Datatype: fi.Uint64, Kind: atomics.Base, Flags: flags, Context: h.last}
-	a.Operand = []fi.IOVec{vectorOf(operand)}
+	a.Operand = []fi.IOVec{vector.Of(operand)}
 	if op.read = h.r.IntN(2) == 0; op.read {
-		a.Kind, a.Result = atomics.Fetch, []fi.IOVec{vectorOf(result[:8])}
+		a.Kind, a.Result = atomics.Fetch, []fi.IOVec{vector.Of(result[:8])}
 		if words > 1 {
-			a.Result = append(a.Result, vectorOf(result[8:]))
+			a.Result = append(a.Result, vector.Of(result[8:]))
 		}
 	} else if h.r.IntN(2) == 0 {
 		a.Flags |= fi.Inject

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 )
 
 func (p *peer) SharedWords() *[4]uint64 { return &p.words }
@@ -58,7 +59,7 @@ func shared(t *testing.T, n, takes int) (h *host, p *peer, op *operation, local 
 	op = &operation{peer: p, completes: true, hasData: true, total: uint64(n), check: func() error { return nil }}
 	h.ops[h.last] = op
 	a := Operation{
-		IOV: []fi.IOVec{vectorOf(local)}, Remote: []fi.RMAIOVec{{Addr: addr, Len: uint64(n), Key: goodKey}},
+		IOV: []fi.IOVec{vector.Of(local)}, Remote: []fi.RMAIOVec{{Addr: addr, Len: uint64(n), Key: goodKey}},
 		Flags: fi.Completion, Context: h.last, HasData: true, Data: h.last,
 	}
 	if err := h.in.Post(&a, &p.link, &p.path, uint64(n)); err != nil {
