@@ -21,9 +21,8 @@ const (
 
 // requests are those of an endpoint, of the data plane and of this package.
 type requests struct {
-	*dataplane.Requests // nil before the endpoint is enabled
-	injectMax           int
-	inject              []byte                      // one buffer of injectMax bytes for each request
+	*dataplane.Requests                             // nil before the endpoint is enabled
+	inject              mem.Buffers                 // one for each request
 	links               mem.Growing[dataplane.Link] // by numbers of links; grown with the table of links locked
 	// copies counts messages that are complete and whose receivers have still to read them from a copy here (sendCopy).
 	// Added to by posting threads, taken from by them and the lease holder, read by Settle; sequentially consistent.
@@ -42,17 +41,12 @@ func (t *requests) open(n, perStripe, injectMax, links int) (err error) {
 	if t.Requests, err = stripe.NewTable[request](n, perStripe); err != nil {
 		return err
 	}
-	t.injectMax = injectMax
-	t.inject, err = mem.Map(n*perStripe*injectMax, mem.NoReserve)
-	return err
+	return t.inject.Open(n*perStripe, injectMax)
 }
 
 // close gives all memory back.
 func (t *requests) close() {
-	if t.inject != nil {
-		_ = mem.Unmap(t.inject)
-		t.inject = nil
-	}
+	t.inject.Close()
 	if t.Requests != nil {
 		_ = t.Requests.Close()
 	}
@@ -79,7 +73,4 @@ func (t *requests) lineOf(h *hot.EP, index uint32) *dataplane.Link {
 }
 
 // injectBuffer is the buffer of a request for a payload that was injected.
-func (t *requests) injectBuffer(id uint64) []byte {
-	i := t.Index(id) * t.injectMax
-	return t.inject[i : i+t.injectMax]
-}
+func (t *requests) injectBuffer(id uint64) []byte { return t.inject.At(t.Index(id)) }

@@ -22,22 +22,21 @@ import (
 //
 // Fields are immutable from Open on, unless their comments say so.
 type Initiator struct {
-	host      Host
-	cfg       *config.Config
-	rules     ordering.Rules
-	hot       *hot.EP        // C's table; DelegateRest and Copied are written here, atomically
-	lists     *list.Posts    // of the endpoint
-	accesses  *pages.Counter // of memory that is copied
-	counts    *tally.Counts
-	stripes   *stripe.Set
-	requests  *stripe.Table[Request]
-	inject    []byte // one buffer of injectMax bytes for each request; its owner's
-	injectMax int
-	scratch   []scratch // by stripe; its lease holder's
-	progress  int       // the stripe of the holder of the progress lease
-	queue     queue
-	shares    shares
-	devices   deviceOps
+	host     Host
+	cfg      *config.Config
+	rules    ordering.Rules
+	hot      *hot.EP        // C's table; DelegateRest and Copied are written here, atomically
+	lists    *list.Posts    // of the endpoint
+	accesses *pages.Counter // of memory that is copied
+	counts   *tally.Counts
+	stripes  *stripe.Set
+	requests *stripe.Table[Request]
+	inject   mem.Buffers // one for each request; its owner's
+	scratch  []scratch   // by stripe; its lease holder's
+	progress int         // the stripe of the holder of the progress lease
+	queue    queue
+	shares   shares
+	devices  deviceOps
 	// leased is what the progress lease guards.
 	leased lease.Guarded[Protocol]
 }
@@ -69,21 +68,17 @@ func (in *Initiator) Init(ep Host, p Parts) {
 // Open makes room for operations. Close is to be called after an error, too.
 func (in *Initiator) Open(r *Resources) (err error) {
 	n := r.Stripes.Len()
-	in.hot, in.rules, in.stripes, in.injectMax, in.leased = r.Hot, r.Rules, r.Stripes, r.InjectMax, r.Leased
+	in.hot, in.rules, in.stripes, in.leased = r.Hot, r.Rules, r.Stripes, r.Leased
 	in.progress, in.scratch = n, make([]scratch, n+1)
 	if in.requests, err = stripe.NewTable[Request](n, r.PerStripe); err != nil {
 		return err
 	}
-	in.inject, err = mem.Map(n*r.PerStripe*r.InjectMax, mem.NoReserve)
-	return err
+	return in.inject.Open(n*r.PerStripe, r.InjectMax)
 }
 
 // Close gives the room back. Nothing uses it any more.
 func (in *Initiator) Close() {
-	if in.inject != nil {
-		_ = mem.Unmap(in.inject)
-		in.inject = nil
-	}
+	in.inject.Close()
 	if in.requests != nil {
 		_ = in.requests.Close()
 	}
@@ -151,8 +146,7 @@ func (in *Initiator) alloc() (req *Request, id uint64, lease int, ok bool) {
 // keepInject copies what a request sends to its own buffer when it may not be sent at once, because the caller may
 // reuse its memory.
 func (in *Initiator) keepInject(req *Request, id uint64) {
-	i := in.requests.Index(id) * in.injectMax
-	room := in.inject[i : i+in.injectMax]
+	room := in.inject.At(in.requests.Index(id))
 	keep := func(iov *[wire.IOVLimit]fi.IOVec, count *uint32) {
 		size := uint64(0)
 		for _, v := range iov[:*count] {
