@@ -92,8 +92,7 @@ func (s *Set) Count() int { return s.mask.Count() }
 // Has reports whether the set has a processor.
 func (s *Set) Has(cpu int) bool { return cpu >= 0 && cpu < Max && s.mask.IsSet(cpu) }
 
-// Nth returns the set of one processor: of those that the set has that before which there are n. It is empty if there is
-// none.
+// Nth returns the set of one processor of the set, that before which there are n others. It is empty if there is none.
 func (s *Set) Nth(n int) (one Set) {
 	for cpu := range Max {
 		if !s.mask.IsSet(cpu) {

@@ -7,6 +7,7 @@
 //	Map, Unmap   whole pages
 //	Array[T]     a fixed number of T in one mapping, read and written by index without a bounds check
 //	Growing[T]   an array of elements that take memory when they are first needed, at addresses that stay
+//	Buffers      a fixed number of byte buffers of one length, which take memory when they are first used
 //	Slab[T]      objects of one size, allocated and freed one by one, named by a pointer or by a 32-bit index
 //	Pool         byte buffers in power-of-two classes
 //
@@ -15,7 +16,7 @@
 //
 // # Concurrency
 //
-// Map and Unmap may be called by any thread. An Array, Slab or Pool has one owner at a time and takes no lock; the
+// Map and Unmap may be called by any thread, At of Buffers, too. An Array, Slab or Pool has one owner at a time and takes no lock; the
 // owner of the data path is the holder of the progress lease: its acquire and release order these accesses.
 //
 // # Limits
