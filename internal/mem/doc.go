@@ -16,8 +16,9 @@
 //
 // # Concurrency
 //
-// Map and Unmap may be called by any thread, At of Buffers, too. An Array, Slab or Pool has one owner at a time and takes no lock; the
-// owner of the data path is the holder of the progress lease: its acquire and release order these accesses.
+// Map and Unmap may be called by any thread, as may At of Buffers. An Array, Slab or Pool has one owner at a time and
+// takes no lock; the owner of the data path is the holder of the progress lease: its acquire and release order these
+// accesses.
 //
 // # Limits
 //
