@@ -51,8 +51,28 @@ func BenchmarkBatch(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/message")
 }
 
+// TestMessageAllocations posts, sends and reads without Go's heap.
+func TestMessageAllocations(t *testing.T) {
+	s := newSide(t, fi.ThreadDomain)
+	buf := make([]byte, 8)
+	recv := RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Tagged: true}
+	send := SendArgs{IOV: iovOf(buf), Dest: s.addr[s], Tag: 1, Tagged: true}
+	var e [4]cq.Entry
+	if n := testing.AllocsPerRun(200, func() {
+		if s.ep.PostRecv(&recv) != nil || s.ep.Send(&send) != nil {
+			t.Fatal("post")
+		}
+		s.ep.Progress()
+		if n, err := s.cq.Read(e[:]); n != 2 {
+			t.Fatal(n, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
 // newSide is an endpoint that knows itself.
-func newSide(b *testing.B, threading fi.Threading) *side {
+func newSide(b testing.TB, threading fi.Threading) *side {
 	bench := newBench(b, nil, &fi.Info{Caps: fi.Msg | fi.Tagged, Domain: &fi.DomainAttr{Threading: threading}})
 	s := bench.side(b)
 	s.know(s)

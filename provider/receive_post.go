@@ -105,12 +105,14 @@ func (r *rxContext) actUrgent() {
 // push puts an entry on the post ring, making room if this thread can.
 func (r *rxContext) push(e *hot.RecvEntry) error {
 	p := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
-	push := dataplane.Push
-	if e.Flags&urgentRecv != 0 {
-		push = dataplane.PushUrgent
-	}
 	for range 2 {
-		switch push(r.hot, &p, e.Flags) {
+		var code uintptr
+		if e.Flags&urgentRecv != 0 { // not by a function value, through which the post would escape to the heap
+			code = dataplane.PushUrgent(r.hot, &p, e.Flags)
+		} else {
+			code = dataplane.Push(r.hot, &p, e.Flags)
+		}
+		switch code {
 		case hot.PostBell:
 			r.ring()
 			return nil
