@@ -4,11 +4,20 @@
  * pending none of them may sleep in the MPI, so those that wait ask for the state of
  * requests in turn with reading weft; else they are the MPI's.
  */
+#include <sched.h>
+
 #include "weftmpi.h"
 
 static bool pending(void)
 {
 	return atomic_load(&requests_pending) != 0;
+}
+
+/* One turn of a wait. Ranks that wait by polling may share a processor. */
+static void turn(void)
+{
+	groups_progress();
+	sched_yield();
 }
 
 /* MPI_Testall would do for the waits for all of a list, but that of MPICH 4.0 fails with persistent
@@ -21,7 +30,7 @@ void request_await(MPI_Request request)
 		return;
 	groups_wait(true);
 	while (pending() && !flag && !rc) {
-		groups_progress();
+		turn();
 		rc = PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
 	}
 	groups_wait(false);
@@ -47,7 +56,7 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 	if (pending()) {
 		groups_wait(true);
 		while (pending() && !flag && !rc) {
-			groups_progress();
+			turn();
 			rc = PMPI_Testany(count, requests, index, &flag, status);
 		}
 		groups_wait(false);
@@ -64,7 +73,7 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
 	if (pending()) {
 		groups_wait(true);
 		for (*done = 0; pending() && !*done && !rc;) {
-			groups_progress();
+			turn();
 			rc = PMPI_Testsome(count, requests, done, indices, statuses);
 		}
 		groups_wait(false);

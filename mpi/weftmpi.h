@@ -141,7 +141,7 @@ enum form { FORM_BLOCKING, FORM_REQUEST, FORM_PERSISTENT };
  * only a group that exists is used. */
 struct group *comm_group(MPI_Comm comm, int64_t slice, enum form form);
 
-/* The MPI's progress, while a caller waits for weft. */
+/* The MPI's progress, and a turn of the processor for others, while a caller waits for weft. */
 void mpi_progress(void);
 /* That, and the group's. */
 void progress(struct group *g);
