@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
-	"github.com/weft-fabric/weft/provider/av"
 )
 
 // self goes into the events of asynchronous inserts.
@@ -149,7 +148,7 @@ func weftGoAVInsertSym(vector C.uint64_t, node *C.char, nodes C.size_t, service 
 	if err != nil {
 		return result(err)
 	}
-	n, err := av.SymCount(uint64(nodes), uint64(services))
+	n, err := provider.SymCount(uint64(nodes), uint64(services))
 	if err != nil {
 		return result(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/provider"
-	"github.com/weft-fabric/weft/provider/info"
 )
 
 // Conversion of struct fi_info and what hangs on it. Only the fields of

@@ -151,7 +151,7 @@ WEFT_PLAIN_OBJ(weft_stx_obj, struct fid_stx);
 /* Not in the list of all objects: nothing can be called on it. Handle 0: answered. */
 WEFT_PLAIN_OBJ(weft_connreq_obj, struct fid);
 
-/* The flags that can be defaults of a context (provider/info has the same). */
+/* The flags that can be defaults of a context (internal/info has the same). */
 #define WEFT_TX_OP_FLAGS \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 	 FI_MATCH_COMPLETE)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
-	"github.com/weft-fabric/weft/provider/info"
 )
 
 // weftGoInit connects log and configuration to the host that called last, and completes the

@@ -3,7 +3,7 @@ package cq
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )

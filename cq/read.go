@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cqring"
 )
 
 // Reading a queue from Go. C threads read by the data plane (dataplane.Read), with the same steps on the rings

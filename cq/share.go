@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )

@@ -4,11 +4,14 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/av"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/names"
 )
+
+// SymCount is how many addresses a range of nodes and services names: see [av.SymCount].
+func SymCount(nodes, services uint64) (int, error) { return av.SymCount(nodes, services) }
 
 // OpenAV opens an address vector: see [av.Open].
 func (d *Domain) OpenAV(attr *fi.AVAttr) (*AV, error) { return d.openAV(attr, av.MaxLines) }

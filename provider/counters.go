@@ -7,11 +7,11 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/tally"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // openStats takes a block of counters for an endpoint with a name.

@@ -40,7 +40,7 @@
 //
 // The packages below hold what needs no endpoint:
 //
-//	addrs, names, av  indexes, names and vectors of addresses
+//	names, av         names and vectors of addresses
 //	atomics           operations of fi_atomic(3) on memory
 //	authkey           authorisation keys
 //	backends, watch   transports: how they are opened, and when those to other hosts are polled
@@ -51,14 +51,12 @@
 //	deferred          operations that wait for counters
 //	flow              segments of long operations under congestion windows
 //	hmem              memory of devices, regions of it, and mappings of it by other processes
-//	info              fi_getinfo, and defaults of attributes
 //	region            regions, and the keys by which peers name them
 //	links             links to peers, paths over transports, and the ways back to senders
 //	lease, tables     state that one thread has at a time; memory that C reads
 //	list              lists of pieces of remote memory
 //	mapping           memory of processes on this host, mapped for lists
-//	match             receives and unexpected messages
-//	matched, members  what a NIC that matches leaves to software; what its endpoints are to each other beside that
+//	members           what endpoints whose messages a NIC matches are to each other beside that
 //	messages          messages, at their sender
 //	note              notifications
 //	onesided          one-sided operations at their target; answers to those of the data plane
@@ -67,7 +65,6 @@
 //	pages             huge pages for memory that is used often
 //	peers             addresses and identities of peers, and tables of what is known of them
 //	pieces            elements of lists, and how they are cut
-//	probe             round trips to idle peers
 //	refs              users of objects that are closed
 //	rendezvous        long messages: reads, gets and fragments, at both sides
 //	rkey              keys by which devices reach memory of peers
@@ -78,6 +75,9 @@
 //	token, tokens     memory tokens: their format; how they are made and opened
 //	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room
+//
+// Of ../internal: info (fi_getinfo), addrs (indexes of addresses), match (receives and unexpected messages), matched
+// (messages that a NIC matches), probe (round trips to idle peers), dataplane (posts and progress without the runtime).
 //
 // # Threads
 //

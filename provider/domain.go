@@ -11,9 +11,10 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
+	offers "github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/ptp"
-	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
@@ -21,7 +22,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/region"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // Domain is an interface's share of a fabric: endpoints and what they are bound

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/lease"

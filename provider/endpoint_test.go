@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/internal/info"
 )
 
 // side is an endpoint with everything bound to it.

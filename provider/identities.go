@@ -5,9 +5,9 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/internal/match"
+	"github.com/weft-fabric/weft/provider/internal/av"
 	"github.com/weft-fabric/weft/provider/internal/peers"
-	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

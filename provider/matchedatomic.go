@@ -4,9 +4,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/backends"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // Atomic operations of matched endpoints: on one element, as far as the device has them.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/internal/matched"
 )
 
 // matchedBackground is a matched endpoint as a progress thread drives it. The thread does all that a reader of its

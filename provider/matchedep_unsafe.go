@@ -12,16 +12,16 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/provider/internal/members"
 	"github.com/weft-fabric/weft/provider/internal/tables"
-	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

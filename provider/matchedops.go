@@ -11,8 +11,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // matchedBatch is how many events one call of progress takes in.

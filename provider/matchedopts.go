@@ -3,9 +3,9 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/backends"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // matchedOptions are what a matched endpoint's attributes and control operations choose. Under the endpoint's mu.

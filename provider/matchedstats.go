@@ -5,9 +5,9 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/tally"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // sampleInterval is how often the device's counters are shown.

@@ -3,10 +3,10 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/info"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // What a matched endpoint is as a WorkEndpoint and as a receiver, beside its operations. The device knows deferred work

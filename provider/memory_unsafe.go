@@ -6,9 +6,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/wire"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Addresses in requests are those of C memory or of memory off the Go heap:

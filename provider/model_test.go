@@ -10,7 +10,7 @@ import (
 // Models of the handshakes around the progress lease, run in every order of
 // their steps under x86's store buffers.
 
-// urgentRules are mutants of dataplane.PushUrgent and publish.
+// urgentRules are mutants of dataplane.PushEntry and publish.
 type urgentRules struct {
 	noSecond bool // publish does not poll again after it has taken the word back
 }

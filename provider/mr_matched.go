@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/internal/matched"
 )
 
 // Regions of a domain of matched endpoints with fi.MREndpoint. Peers reach each through the endpoint that it is bound

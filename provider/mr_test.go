@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/log/logtest"
-	"github.com/weft-fabric/weft/provider/info"
 )
 
 func regionAttr(access, key uint64) *fi.MRAttr {

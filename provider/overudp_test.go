@@ -8,9 +8,9 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // overUDP makes n sides that know each other and are not local to each other, so

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/ptp"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // probesOften has probes sent at once and often.

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/probe"
+	"github.com/weft-fabric/weft/internal/probe"
 )
 
 // startProbers begins to probe peers over the transports that can, if that is asked for (package probe).

@@ -10,9 +10,9 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/wire"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Delivering messages that the data plane leaves to the runtime: eager ones (onEager, onSync), those that the data

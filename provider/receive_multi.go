@@ -4,9 +4,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/wire"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Multi-receive buffers (FI_MULTI_RECV), as far as the data plane leaves them to the runtime. Such a receive stays in

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -76,7 +76,7 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 		return r.postVector(&entry, iov)
 	}
 	err := r.push(&entry)
-	if err == nil && entry.Flags&urgentRecv != 0 {
+	if err == nil && entry.Flags&dataplane.UrgentRecv != 0 {
 		r.actUrgent()
 	}
 	if st := r.stats.Load(); err != nil && st != nil {
@@ -85,12 +85,8 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	return err
 }
 
-// urgentRecv are the flags of entries that may not stay on the post ring
-// until something arrives: they complete without an arrival.
-const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
-
-// actUrgent acts on an entry with one of the flags urgentRecv that was pushed. If another thread makes progress, that
-// one or the next poll does, be that of a thread that sleeps.
+// actUrgent acts on an entry with one of the flags dataplane.UrgentRecv that was pushed. If another thread makes
+// progress, that one or the next poll does, be that of a thread that sleeps.
 func (r *rxContext) actUrgent() {
 	if l := r.take(); l != nil {
 		l.drainPosts(0)
@@ -106,13 +102,7 @@ func (r *rxContext) actUrgent() {
 func (r *rxContext) push(e *hot.RecvEntry) error {
 	p := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
 	for range 2 {
-		var code uintptr
-		if e.Flags&urgentRecv != 0 { // not by a function value, through which the post would escape to the heap
-			code = dataplane.PushUrgent(r.hot, &p, e.Flags)
-		} else {
-			code = dataplane.Push(r.hot, &p, e.Flags)
-		}
-		switch code {
+		switch dataplane.PushEntry(r.hot, &p, e.Flags) {
 		case hot.PostBell:
 			r.ring()
 			return nil

@@ -4,8 +4,8 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // search acts on FI_PEEK, FI_CLAIM and FI_DISCARD, as fi_tagged(3) defines

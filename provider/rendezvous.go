@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
@@ -15,7 +16,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/wire"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Long messages are package rendezvous's. Here are their matching, and the endpoint as rendezvous have it.

@@ -6,19 +6,20 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/tables"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // rxContext is a receive context: the queue of posted receives, the matching
@@ -324,7 +325,7 @@ func (r *leasedRx) housekeeping() {
 // arrivals, and the caller is a handler of one.
 func (r *leasedRx) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
 	rv := eng.Arrive(source, tag)
-	for rv == nil && r.takePost(urgentRecv) {
+	for rv == nil && r.takePost(dataplane.UrgentRecv) {
 		rv = eng.Arrive(source, tag)
 	}
 	return rv
@@ -338,7 +339,7 @@ func (r *leasedRx) drainWanted() {
 }
 
 // drainPosts takes what is posted off the ring, and does it, up to what has one of
-// some flags. Handlers leave searches (urgentRecv).
+// some flags. Handlers leave searches (dataplane.UrgentRecv).
 func (r *leasedRx) drainPosts(but uint64) {
 	for r.takePost(but) {
 	}
@@ -363,7 +364,7 @@ func (r *leasedRx) takePost(but uint64) bool {
 	entry := *slot
 	r.base.posts.Release(pos)
 	order.Store64(&r.base.hot.PostsHead, pos+1)
-	if entry.Flags&urgentRecv != 0 {
+	if entry.Flags&dataplane.UrgentRecv != 0 {
 		r.matching.Urgent.Add(-1)
 	}
 	r.post(&entry)

@@ -5,11 +5,12 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // senderOf returns the sender behind a remote interface.
@@ -117,7 +118,7 @@ func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
 func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	s, met := e.senders.Known(ev.Source)
 	if met = met && ev.HasSource; met {
-		e.rx.drainPosts(urgentRecv) // those on the ring may name it
+		e.rx.drainPosts(dataplane.UrgentRecv) // those on the ring may name it
 		e.senders.SetKnown(ev.Source, sender{})
 		e.loseTransportSource(ev.Source)
 	}
@@ -152,7 +153,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 // silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never
 // sent: the receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
 func (e *leasedEP) silentLost(addresses ...peers.Address) {
-	e.rx.drainPosts(urgentRecv) // those on the ring may name it
+	e.rx.drainPosts(dataplane.UrgentRecv) // those on the ring may name it
 	for _, a := range addresses {
 		if id := e.rx.ids.Known(a.Name); a.Number == 0 && id != peers.None && !e.rx.ids.Present(id) {
 			e.rx.peerLost(id)

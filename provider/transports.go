@@ -8,13 +8,13 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/watch"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // transportSet is what an endpoint has of its transports (links.Links) for progress and sleepers. Immutable from Enable

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Hints that weft never meets, whatever this host and its configuration are. They
- * are refused here in the words of provider/info, which judges all others.
+ * are refused here in the words of internal/info, which judges all others.
  */
 #include <strings.h>
 

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/step"
-	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/internal/drive"
 )
 
 // Rounds of TestBeside, and the messages of one.

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/internal/drive"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/hw/internal/bounce"
 	"github.com/weft-fabric/weft/hw/internal/flushes"
+	"github.com/weft-fabric/weft/internal/libcxi"
 )
 
 // Sizes of the peer table and of id spaces.

@@ -11,9 +11,9 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/internal/freering"
-	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/internal/libcxi"
+	"github.com/weft-fabric/weft/internal/match"
 )
 
 // receiveState says what an id is used for.

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 	"github.com/weft-fabric/weft/internal/freering"
+	"github.com/weft-fabric/weft/internal/libcxi"
 	"github.com/weft-fabric/weft/internal/order"
 )
 

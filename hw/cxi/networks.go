@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 )
 
 // maxNetworks is how many virtual networks an interface is in at most.

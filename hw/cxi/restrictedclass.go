@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 )
 
 // Restricted commands are of a type of traffic of their own within their class, as in libfabric's provider: reads and

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 	"github.com/weft-fabric/weft/internal/nic"
 )
 

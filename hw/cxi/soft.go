@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // softMessage is an unexpected message that the NIC keeps no longer, or never kept.

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 )
 
 // earlyBuffer is a buffer for unexpected messages. It goes back to the list when the NIC has taken it off, and all that

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // RunCache tests registrations that a cache keeps, on a backend whose interfaces

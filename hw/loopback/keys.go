@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/outbound"
 )
 
 // The key table of a segment is where peers find the regions that they may

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/outbound"
 )
 
 // TestRings has more senders than a receiver has rings of their own. Each one's

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/outbound"
 )
 
 // Sending active messages from Go. Rings, slots and bounce buffers are written by package outbound, as the data plane

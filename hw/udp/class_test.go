@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/nettest"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // classes counts the packets of an address that a capture sees, by their code points of

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // Config configures an interface. The zero value of every field means its

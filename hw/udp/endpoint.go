@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // phase is how far a connection is.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // onForeign gives a datagram that is not ours to the function Config.Foreign.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // TestForeign: datagrams of another protocol on the same socket are answered,

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // dialer is what a connection needs until it is up: it sends the messages of the handshake, again and again until an

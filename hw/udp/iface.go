@@ -11,8 +11,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
 	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // Iface is an interface on a network. It implements hw.Iface and hw.Waiter.

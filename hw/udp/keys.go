@@ -5,7 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // An interface may have several authorisation keys (hw.Key). A connection has one of

@@ -8,8 +8,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/nettest"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // at opens an interface on a host.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // maxIOV is the most local segments of one operation.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // PortMapper answers for a name that several interfaces share, each of which has a

@@ -3,8 +3,8 @@ package udp
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // Of each probe the kernel says when it left, and the interface where it has a

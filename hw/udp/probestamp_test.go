@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // TestProbeStamps has the kernel say when probes left, which is after they were

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // receive takes in what has come to the socket, up to a bound. It returns the

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
 	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // receiver is the receiving side of a connection: it puts the peer's stream together, and makes and sends the

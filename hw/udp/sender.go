@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
 	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // What a packet that asks for an acknowledgement carries.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // TestSendRing writes records, takes pieces and rows of packets out, whose heads it

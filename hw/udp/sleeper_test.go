@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // What a thread that sleeps on the doorbell must hear of although nothing arrives, and what is done

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // lease is a lock that is taken for one operation at a time, never while a

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // A long message leaves as trains of full packets, which the kernel takes in one

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest"
 	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 	"github.com/weft-fabric/weft/hw/udp/internal/wire"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/nettest"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // joiner stands between two interfaces. It keeps the packets to one of them and

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/internal/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"

@@ -19,7 +19,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/internal/drive"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/hwtest/drive"
+	"github.com/weft-fabric/weft/hw/internal/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/mem"
 )

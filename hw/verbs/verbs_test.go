@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
-	"github.com/weft-fabric/weft/hw/memwatch"
+	"github.com/weft-fabric/weft/internal/memwatch"
 )
 
 // shared is the memory domain that the tests of this process share.

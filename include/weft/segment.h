@@ -97,7 +97,7 @@ struct weft_segment {
 /* weft_rx_ring stands before the slots of an inbound ring. */
 struct weft_rx_ring {
 	_Atomic uint64_t tail; /* written and read by the ring's senders, relaxed (see ring.h) */
-	/* of a ring with one sender: positions that are free end here (hw/loopback/outbound); the sender's, relaxed */
+	/* of a ring with one sender: positions that are free end here (internal/outbound); the sender's, relaxed */
 	_Atomic uint64_t free;
 	uint8_t pad0[112];
 };

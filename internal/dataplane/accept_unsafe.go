@@ -5,10 +5,10 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Matching and delivering a message whose payload has arrived: Accept.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Posted receives that come while messages are unexpected: they take those first. So do searches (search_unsafe.go),

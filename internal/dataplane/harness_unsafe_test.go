@@ -5,14 +5,14 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/outbound"
 )
 
 // Run is some elements of a list that lie at regular distances.

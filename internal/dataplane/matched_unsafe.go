@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/direct"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/order"
-	"github.com/weft-fabric/weft/provider/matched"
 )
 
 // Endpoints whose device matches their messages (hot.MatchTransport). Package matched keeps their operations; the

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/internal/matched"
 )
 
 // matchWorld is a thread at an endpoint with a match transport.

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/direct"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/internal/matched"
 )
 
 // idleMatcher has no operations: what becomes of them the tests say.

@@ -3,8 +3,8 @@ package dataplane
 import (
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"

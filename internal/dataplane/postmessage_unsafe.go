@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/outbound"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 )

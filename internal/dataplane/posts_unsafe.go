@@ -6,10 +6,10 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Posted receives: from the post ring, into which Push puts them, into matching.

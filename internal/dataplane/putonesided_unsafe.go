@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/outbound"
 )
 
 // The messages of atomic operations and of reads, for both sides.

@@ -3,7 +3,7 @@ package dataplane
 import (
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Receiver is the matching state of a receive context. Its fields belong to the holder of the progress lease, except

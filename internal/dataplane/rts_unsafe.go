@@ -4,11 +4,11 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
+	"github.com/weft-fabric/weft/internal/outbound"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Rendezvous without the runtime, at the receiver: takeRTS matches an RTS, or holdRTS keeps it until readUnexpected

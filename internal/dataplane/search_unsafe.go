@@ -3,13 +3,13 @@ package dataplane
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/match"
 )
 
 // Searches, as fi_tagged(3) defines them:
@@ -40,7 +40,7 @@ func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 	} else if !single(p) || p.Buf == 0 && p.Len != 0 {
 		return hot.PostGo
 	}
-	if PushUrgent(rx, p, p.Flags|hot.RecvTagged) == hot.PostGo {
+	if pushUrgent(rx, p, p.Flags|hot.RecvTagged) == hot.PostGo {
 		return hot.PostGo
 	}
 	// What a peek finds or reserves concerns this process only, which polls for it, or sleeps.
@@ -51,8 +51,20 @@ func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
-// PushUrgent is Push of an entry that completes without an arrival: the next poll finds that it is work.
-func PushUrgent(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
+// UrgentRecv are the flags of entries that may not stay on the post ring
+// until something arrives: they complete without an arrival.
+const UrgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
+
+// PushEntry puts an entry of any flags on the post ring.
+func PushEntry(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
+	if flags&UrgentRecv != 0 {
+		return pushUrgent(rx, p, flags)
+	}
+	return Push(rx, p, flags)
+}
+
+// pushUrgent is Push of an entry that completes without an arrival: the next poll finds that it is work.
+func pushUrgent(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
 	r := ReceiverOf(rx)
 	r.Urgent.Add(1) // U1: before the entry is there, so that it is never too low
 	code := Push(rx, p, flags)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/internal/info"
 )
 
 // Key is an authorisation key, "" for none. A string, because strings are

@@ -12,12 +12,12 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
-	"github.com/weft-fabric/weft/hw/memwatch"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/verbs"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/libcxi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/memwatch"
+	"github.com/weft-fabric/weft/internal/regcache"
 	"github.com/weft-fabric/weft/provider/internal/flow"
 )
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/nic"
-	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/internal/regcache"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp"
-	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
+	devices "github.com/weft-fabric/weft/internal/devaddr"
 	"github.com/weft-fabric/weft/internal/log"
 )
 

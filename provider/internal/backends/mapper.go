@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/hw/udp"
-	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
+	devices "github.com/weft-fabric/weft/internal/devaddr"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw/cxi"
-	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/libcxi"
 )
 
 // TestMatchNIC: what fi_getinfo says of a NIC, its PCI address among it, is what libcxi says of it.

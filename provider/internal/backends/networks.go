@@ -8,10 +8,10 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/udp"
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/sock"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
-	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/provider/internal/av"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 

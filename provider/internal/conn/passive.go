@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/cm"
 	"github.com/weft-fabric/weft/provider/internal/refs"

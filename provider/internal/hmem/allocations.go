@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // Allocations are allocations of devices that other devices may reach, by dma-bufs. It implements regcache.Allocations.

@@ -17,11 +17,11 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/control"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
-	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

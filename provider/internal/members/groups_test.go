@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/provider/internal/av"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

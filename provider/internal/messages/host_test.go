@@ -16,7 +16,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/provider/internal/av"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"

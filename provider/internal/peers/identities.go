@@ -3,7 +3,7 @@ package peers
 import (
 	"slices"
 
-	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

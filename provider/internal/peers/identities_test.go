@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/hw/udp"
+	"github.com/weft-fabric/weft/internal/regcache"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/regcache"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw/loopback"
+	"github.com/weft-fabric/weft/internal/addrs"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/addrs"
 )
 
 func checkSettings(_ context.Context, h *host) []Finding {

@@ -18,11 +18,11 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/nic"
+	"github.com/weft-fabric/weft/internal/probe"
 	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // Report is what the command shows; its JSON is for programs.

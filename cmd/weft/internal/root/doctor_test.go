@@ -12,7 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/cmd/weft/internal/doctor"
 	"github.com/weft-fabric/weft/cmd/weft/internal/tooltest"
-	"github.com/weft-fabric/weft/provider/addrs"
+	"github.com/weft-fabric/weft/internal/addrs"
 )
 
 // findings runs the doctor and returns what it found, by check.

@@ -52,9 +52,6 @@ const (
 // magic is the upper half of byte 0.
 const magic = 0xB0
 
-// StripeByte is the offset of the byte that names the receiver's stripe.
-const StripeByte = 1
-
 // Sizes in bytes.
 const (
 	InitSize   = 112

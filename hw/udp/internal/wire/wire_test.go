@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 func side(seed uint64) Side {
@@ -47,7 +49,7 @@ func TestHandshakeRoundTrip(t *testing.T) {
 	if err := gotAccept.Parse(b[:AcceptSize]); err != nil || gotAccept != accept {
 		t.Errorf("accept: %v\n%s", err, cmp.Diff(accept, gotAccept))
 	}
-	if StripeByte != 1 || b[StripeByte] != 4 {
+	if sock.StripeByte != 1 || b[sock.StripeByte] != 4 {
 		t.Error("the stripe is not where steering polls")
 	}
 }

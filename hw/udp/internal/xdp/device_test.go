@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
 	"github.com/weft-fabric/weft/internal/nettest"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // open makes a device on a host, or says why not.

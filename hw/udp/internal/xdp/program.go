@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/udp/internal/wire"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // The XDP program that takes an interface's datagrams out of the driver's receive path, compiled here from the
@@ -64,7 +64,7 @@ func (f *filter) ours() asm.Instructions {
 	if len(f.local.ip) == 4 {
 		udp = sizeEthernet + sizeIPv4
 	}
-	stripe := udp + sizeUDP + wire.StripeByte
+	stripe := udp + sizeUDP + sock.StripeByte
 	list := asm.Instructions{
 		asm.Mov.Reg(asm.R4, asm.R2),
 		asm.Add.Imm(asm.R4, int32(stripe+1)),

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // way is how frames get to a peer. What the resolver writes later is atomic; the

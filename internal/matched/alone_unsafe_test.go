@@ -7,8 +7,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // TestDirectAlone: a post of a thread that is alone goes to the device inside the gate, and one that does not get that

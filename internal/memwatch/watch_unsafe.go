@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // Watch is the process's watch. Its methods may be called from any thread.

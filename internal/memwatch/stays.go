@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // program is the pages of the program's data, from Start to where its heap follows; no bytes at the end of the address

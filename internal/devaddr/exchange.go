@@ -1,4 +1,4 @@
-// Package exchange gives interfaces that are named by socket addresses each
+// Package devaddr gives interfaces that are named by socket addresses each
 // other's device addresses, over the UDP sockets that hold their names.
 //
 // # Protocol
@@ -16,7 +16,7 @@
 // another transport has to do. Several interfaces may share a name: a question says
 // which of them is meant. The protocol may share its socket with another:
 // the reader of the socket gives its datagrams to Take.
-package exchange
+package devaddr
 
 import (
 	"encoding/binary"
@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/sock"
+	"github.com/weft-fabric/weft/internal/sock"
 )
 
 // A datagram is 'w' | 0 | 'x' | kind | number:8 | length of the address:2 | address, in

@@ -7,8 +7,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
-
-	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 )
 
 // steerer holds what the kernel must keep to steer a group.
@@ -16,6 +14,9 @@ type steerer struct {
 	sockets *ebpf.Map
 	program *ebpf.Program
 }
+
+// StripeByte is the byte of a datagram's payload that names the socket of its group, from 0.
+const StripeByte = 1
 
 // udpHeader is the size of the header before the payload, where the program's
 // data starts.
@@ -29,7 +30,7 @@ func steerProgram(mapFD, sockets int) asm.Instructions {
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.Mov.Imm(asm.R2, 0),
 		asm.StoreMem(asm.RFP, -8, asm.R2, asm.DWord),
-		asm.Mov.Imm(asm.R2, udpHeader+wire.StripeByte),
+		asm.Mov.Imm(asm.R2, udpHeader+StripeByte),
 		asm.Mov.Reg(asm.R3, asm.RFP),
 		asm.Add.Imm(asm.R3, -8),
 		asm.Mov.Imm(asm.R4, 1),
@@ -90,7 +91,7 @@ func (s *steerer) close() {
 // attach: the sockets' order in the group is that in which they were bound.
 func attachClassic(fd, sockets int) error {
 	program := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: wire.StripeByte},
+		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: StripeByte},
 		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: uint32(sockets)},
 		{Code: unix.BPF_RET | unix.BPF_A},
 	}

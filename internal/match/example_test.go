@@ -3,7 +3,7 @@ package match_test
 import (
 	"fmt"
 
-	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/internal/match"
 )
 
 func Example() {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 func start(t testing.TB) Watch {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/regcache"
 )
 
 // Ended is what has become of an operation, or with fi.RemoteWrite in Entry.Flags a peer's write with data. It is the
