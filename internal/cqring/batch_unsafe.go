@@ -22,7 +22,7 @@ type Batch struct {
 
 // Begin begins a read of up to room entries.
 func Begin(q *hot.CQ, room uint64) Batch {
-	return Batch{room: room, turn: atomic.LoadUint32(&HeaderOf(q, 0).Turn), left: q.NRings}
+	return Batch{room: room, turn: atomic.LoadUint32(&headerOf(q, 0).Turn), left: q.NRings}
 }
 
 // Next takes what the next ring that has completions has. false: the read has ended.
@@ -44,7 +44,7 @@ func (b *Batch) Next(q *hot.CQ) bool {
 		}
 	}
 	if q.NRings > 1 && b.took && (b.failed || b.room == 0) {
-		order.Store32(&HeaderOf(q, 0).Turn, b.turn)
+		order.Store32(&headerOf(q, 0).Turn, b.turn)
 	}
 	return false
 }

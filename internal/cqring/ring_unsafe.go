@@ -39,8 +39,8 @@ func SetSlots(q *hot.CQ, log2 uint32) {
 	q.Log2Slots, q.Last = log2, (1<<log2-1)*uint64(SlotBytes)
 }
 
-// HeaderOf returns what stands before the slots of ring n of a queue.
-func HeaderOf(q *hot.CQ, n uint32) *hot.CQRing {
+// headerOf returns what stands before the slots of ring n of a queue.
+func headerOf(q *hot.CQ, n uint32) *hot.CQRing {
 	return (*hot.CQRing)(pointer(q.Rings + uintptr(n)*uintptr(q.RingStride)))
 }
 
@@ -54,7 +54,7 @@ func SlotsOf(q *hot.CQ, n uint32) hot.Ring {
 }
 
 // Of returns ring n of a queue.
-func Of(q *hot.CQ, n uint32) Ring { return Ring{HeaderOf(q, n), q.Log2Slots} }
+func Of(q *hot.CQ, n uint32) Ring { return Ring{headerOf(q, n), q.Log2Slots} }
 
 // Exclusive reports whether one thread at a time uses a queue.
 func Exclusive(q *hot.CQ) bool { return atomic.LoadUint32(&q.Flags)&hot.CQExclusive != 0 }
@@ -152,7 +152,7 @@ func (r Ring) Take(want uint64, exclusive bool) (head, end uint64, failed bool) 
 
 // NextError returns the ring whose error is read next, and whether there is one.
 func NextError(q *hot.CQ) (r Ring, ok bool) {
-	n := atomic.LoadUint32(&HeaderOf(q, 0).Turn)
+	n := atomic.LoadUint32(&headerOf(q, 0).Turn)
 	for range q.NRings {
 		if n >= q.NRings {
 			n = 0

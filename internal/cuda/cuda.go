@@ -22,14 +22,14 @@ const (
 	pointerMask  = 1<<contextShift - 1
 )
 
-// IsDevice reports whether an address is one of device memory that Register gave out.
-func IsDevice(addr uint64) bool {
+// isDevice reports whether an address is one of device memory that Register gave out.
+func isDevice(addr uint64) bool {
 	return addr&mark != 0 && addr>>contextShift != 1<<(64-contextShift)-1
 }
 
 // Pointer returns the address as CUDA knows it, and any other as it is.
 func Pointer(addr uint64) uint64 {
-	if IsDevice(addr) {
+	if isDevice(addr) {
 		return addr & pointerMask
 	}
 	return addr

@@ -135,10 +135,10 @@ func Buffer(addr uint64) (uint64, error) {
 
 // sides returns which of two addresses are device memory, and the context in which they are copied.
 func sides(dst, src uint64) (ctx unsafe.Pointer, which C.int) {
-	if IsDevice(src) {
+	if isDevice(src) {
 		ctx, which = context(src), C.WEFT_CUDA_SRC
 	}
-	if IsDevice(dst) {
+	if isDevice(dst) {
 		ctx, which = context(dst), which|C.WEFT_CUDA_DST
 	}
 	return ctx, which
@@ -185,7 +185,7 @@ func DMABuf(base, size uint64) (fd int, offset uint64, err error) {
 // to be used, or any other.
 func Import(h *Handle, near uint64) (base, size uint64, err error) {
 	ctx := unsafe.Pointer(nil)
-	if IsDevice(near) {
+	if isDevice(near) {
 		ctx = context(near)
 	} else if err = check("cuDevicePrimaryCtxRetain", C.weft_cuda_default_context(&ctx)); err != nil {
 		return 0, 0, err

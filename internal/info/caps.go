@@ -1,10 +1,6 @@
 package info
 
-import (
-	"slices"
-
-	"github.com/weft-fabric/weft/fi"
-)
+import "github.com/weft-fabric/weft/fi"
 
 // Class says when fi_getinfo returns a capability.
 type Class int
@@ -43,11 +39,8 @@ type Capability struct {
 	Reason string
 }
 
-// Capabilities returns the table of everything that weft advertises. A
-// capability that is not in it is refused.
-func Capabilities() []Capability { return slices.Clone(capabilities) }
-
-// capabilities is immutable after package initialisation.
+// capabilities is everything that weft advertises: a capability that is not in it is refused. It is immutable after
+// package initialisation.
 var capabilities = []Capability{
 	{fi.Msg, "FI_MSG", Primary, true, true, false,
 		"untagged sends and receives of every form"},
@@ -186,14 +179,14 @@ func negotiateCaps(asked, askedDomain, all uint64, hints bool) (uint64, *refusal
 			caps &^= costlyCaps
 		}
 	}
-	return Implied(caps | askedDomain | freeCaps&all), nil
+	return implied(caps | askedDomain | freeCaps&all), nil
 }
 
-// Implied returns capabilities with those that leaving them out asks for: all directions of
+// implied returns capabilities with those that leaving them out asks for: all directions of
 // a group that names none, and peers both on this host and on others where neither
 // FI_LOCAL_COMM nor FI_REMOTE_COMM is there (fi_getinfo(3)). GetInfo returns them, but
 // applications write capabilities of their own into an info before they open an endpoint.
-func Implied(caps uint64) uint64 {
+func implied(caps uint64) uint64 {
 	caps = withDirections(caps)
 	if caps&commCaps == 0 {
 		caps |= commCaps

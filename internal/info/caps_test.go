@@ -185,7 +185,7 @@ func TestContextCapabilities(t *testing.T) {
 // returned, and the reverse.
 func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 	var inTable uint64
-	for _, c := range Capabilities() {
+	for _, c := range capabilities {
 		if bits.OnesCount64(c.Bit) != 1 || inTable&c.Bit != 0 {
 			t.Errorf("%s: bit %#x is no bit or listed twice", c.Name, c.Bit)
 		}
@@ -210,10 +210,6 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 		if extra := (i.Tx.Caps | i.Rx.Caps | i.Domain.Caps) &^ i.Caps; extra != 0 {
 			t.Errorf("attributes have %#x, which the endpoint has not", extra)
 		}
-	}
-	Capabilities()[0].Bit = 0
-	if Capabilities()[0].Bit == 0 {
-		t.Error("Capabilities is not a copy")
 	}
 }
 

@@ -21,7 +21,7 @@ func (d *Defaults) Complete(given *fi.Info) (*fi.Info, error) {
 	if full.Caps == 0 {
 		full.Caps = own.Caps
 	}
-	full.Caps = Implied(full.Caps)
+	full.Caps = implied(full.Caps)
 	if full.AddrFormat == fi.FormatUnspec {
 		full.AddrFormat = d.Format
 	}

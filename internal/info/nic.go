@@ -29,8 +29,8 @@ func systemNICs() func(iface string) (nic.NIC, bool) {
 	}
 }
 
-// NICOf describes an interface of this host, nil if there is none of that name.
-func NICOf(iface string) *fi.NIC {
+// nicOf describes an interface of this host, nil if there is none of that name.
+func nicOf(iface string) *fi.NIC {
 	n, ok := systemNICs()(iface)
 	if !ok {
 		return nil
@@ -90,5 +90,5 @@ func NICOfDomain(d *fi.DomainAttr) *fi.NIC {
 	if d == nil {
 		return nil
 	}
-	return NICOf(d.Name)
+	return nicOf(d.Name)
 }

@@ -115,11 +115,11 @@ func TestNIC(t *testing.T) {
 	if got := infos[len(infos)-1].NIC; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if n := NICOf("lo"); n == nil || n.Name != "lo" || n.NetworkType != "loopback" || n.State != fi.LinkUp ||
+	if n := nicOf("lo"); n == nil || n.Name != "lo" || n.NetworkType != "loopback" || n.State != fi.LinkUp ||
 		n.MTU < 16384 {
 		t.Errorf("loopback of this host: %+v", n)
 	}
-	if n := NICOf("none"); n != nil {
+	if n := nicOf("none"); n != nil {
 		t.Errorf("an interface that is not there: %+v", n)
 	}
 }

@@ -176,9 +176,6 @@ func Printf(l Level, s Subsys, format string, args ...any) {
 // the user should know about.
 func Warnf(s Subsys, format string, args ...any) { Printf(Warn, s, format, args...) }
 
-// Tracef writes a message of level Trace: a step of a call that fails.
-func Tracef(s Subsys, format string, args ...any) { Printf(Trace, s, format, args...) }
-
 // Infof writes a message of level Info: a decision, such as why an attribute
 // was refused.
 func Infof(s Subsys, format string, args ...any) { Printf(Info, s, format, args...) }

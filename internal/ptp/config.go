@@ -21,22 +21,12 @@ const (
 
 var modes = [...]string{"auto", "yes", "no"}
 
-// String returns the name that [ParseMode] reads.
+// String returns the value of FI_WEFT_PTP_ENABLE that asks for the mode.
 func (m Mode) String() string {
 	if m < 0 || int(m) >= len(modes) {
 		return fmt.Sprintf("Mode(%d)", int(m))
 	}
 	return modes[m]
-}
-
-// ParseMode reads auto, yes or no.
-func ParseMode(name string) (Mode, error) {
-	for i, n := range modes {
-		if n == name {
-			return Mode(i), nil
-		}
-	}
-	return 0, fmt.Errorf("PTP mode %q is none of %v", name, modes)
 }
 
 // Config is how a monitor works.

@@ -132,12 +132,4 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	for m := Auto; m <= No; m++ {
-		if got, err := ParseMode(m.String()); err != nil || got != m {
-			t.Errorf("%v: %v, %v", m, got, err)
-		}
-	}
-	if _, err := ParseMode("maybe"); err == nil {
-		t.Error("an unknown mode is accepted")
-	}
 }

@@ -31,7 +31,7 @@ const (
 // newHeader describes this process.
 func newHeader(host *proc.Host, weft string) header {
 	h := header{
-		Magic: magic, Version: Version, Bytes: fileBytes, Table: Hash(),
+		Magic: magic, Version: Version, Bytes: fileBytes, Table: hash(),
 		PID: host.Self.PID, UID: host.User, StartTime: host.Self.Start, BootID: host.BootID, PIDNS: host.PIDNS,
 		Created: time.Now().UnixNano(),
 	}

@@ -33,7 +33,7 @@ const (
 	fileBytes   = headerBytes + MaxEndpoints*blockBytes
 )
 
-// Version changes with the layout; the table's hash ([Hash]) with the table.
+// Version changes with the layout; the table's hash ([hash]) with the table.
 const Version = 3
 
 // magic starts every page.

@@ -177,7 +177,7 @@ func parse(b image) (*Snapshot, error) {
 		BootID: [2]uint64{b.u64(offBootID), b.u64(offBootID + 8)}, PIDNS: b.u64(offPIDNS),
 		Created: time.Unix(0, int64(b.u64(offCreated))), Weft: b.text(offWeft, 32), Command: b.text(offCommand, 32),
 	}
-	if v := b.u32(offVersion); v != Version || b.u64(offTable) != Hash() {
+	if v := b.u32(offVersion); v != Version || b.u64(offTable) != hash() {
 		return s, fmt.Errorf("page version %d of weft %s: %w", v, s.Weft, ErrVersion)
 	}
 	if int(b.u32(offBytes)) != fileBytes {

@@ -564,8 +564,8 @@ var table = []Counter{
 	{"peer_lost", unitTimes, Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }
 
-// Hash identifies the layout: it changes with every name and place of the table.
-func Hash() uint64 {
+// hash identifies the layout: it changes with every name and place of the table.
+func hash() uint64 {
 	var b strings.Builder
 	for _, c := range table {
 		fmt.Fprintf(&b, "%s %d %v\n", c.Name, c.Kind, c.At)

@@ -24,8 +24,8 @@ func (*rejection) Unwrap() error { return fi.ECONNREFUSED }
 // dial establishes the connection from the active side. The TCP connection
 // comes from the endpoint's own address, by which the peer knows it.
 func (c *Connection) dial(to names.Name, data []byte) error {
-	d := net.Dialer{LocalAddr: AddrOf(c.own.WithPort(0)), Timeout: c.settings.ConnectTimeout}
-	conn, err := d.DialContext(c.ctx, "tcp", AddrOf(to).String())
+	d := net.Dialer{LocalAddr: addrOf(c.own.WithPort(0)), Timeout: c.settings.ConnectTimeout}
+	conn, err := d.DialContext(c.ctx, "tcp", addrOf(to).String())
 	if err != nil {
 		return err
 	}

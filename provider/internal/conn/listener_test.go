@@ -17,7 +17,7 @@ import (
 // connections; a peer that keeps to the protocol still gets through.
 func TestHostileBytes(t *testing.T) {
 	p := newPassive(t, "")
-	to := AddrOf(p.at).String()
+	to := addrOf(p.at).String()
 	good := (&cm.Message{Kind: cm.Request, Port: 9}).Append(nil)
 	for i, b := range [][]byte{
 		bytes.Repeat([]byte{0xff}, 100), good[:5], (&cm.Message{Kind: cm.Accept, Port: 9}).Append(nil),

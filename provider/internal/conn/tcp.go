@@ -69,8 +69,8 @@ func NameOf(a net.Addr) names.Name {
 	return names.New(p.Addr().Unmap(), p.Port())
 }
 
-// AddrOf is a name as package net takes it.
-func AddrOf(n names.Name) *net.TCPAddr {
+// addrOf is a name as package net takes it.
+func addrOf(n names.Name) *net.TCPAddr {
 	a := n.Addr()
 	if n.Scope != 0 {
 		a = a.WithZone(fmt.Sprint(n.Scope))

@@ -97,8 +97,6 @@ const char *weft_ibv_event_str(uint32_t type);
 
 /* Opens the device called name, ENODEV if there is none. */
 int weft_ibv_open(const char *name, struct ibv_context **out);
-/* ENOSYS: the kernel has no verbs; 0 with *count 0: no device. */
-int weft_ibv_count(int *count);
 int weft_ibv_close(struct ibv_context *ctx);
 int weft_ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *out);
 /* Bits of the device clock and its frequency in kHz, both 0 where it cannot be read or one of

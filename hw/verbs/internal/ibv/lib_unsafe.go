@@ -84,14 +84,6 @@ type DeviceAttr struct {
 // vendorRXE is what soft-RoCE says. Soft-iWARP has no datagrams, which connections are made by.
 const vendorRXE = 0xffffff
 
-// Count is the number of devices that the library sees. Errors: ENOSYS where
-// the kernel has no verbs.
-func Count() (int, error) {
-	var n C.int
-	rc := C.weft_ibv_count(&n)
-	return int(n), check("list devices", rc)
-}
-
 // OpenDevice opens a device by its name, such as mlx5_0. Errors: ENODEV; EACCES or EPERM
 // without permission for its character device.
 func OpenDevice(name string) (*Context, error) {

@@ -114,17 +114,6 @@ static int failed(void)
 	return errno ? errno : EIO;
 }
 
-int weft_ibv_count(int *count)
-{
-	*count = 0;
-	errno = 0;
-	struct ibv_device **list = weft_ibv.get_device_list(count);
-	if (!list)
-		return failed();
-	weft_ibv.free_device_list(list);
-	return 0;
-}
-
 int weft_ibv_open(const char *name, struct ibv_context **out)
 {
 	int n = 0, err = ENODEV;
