@@ -66,7 +66,7 @@ func (e *Endpoint) next(ctx context.Context) (Completion, error) {
 
 // parkReader waits until there may be a completion.
 func (e *Endpoint) parkReader(ctx context.Context) error {
-	f := &e.finished
+	f := &e.ended
 	f.waiters.Add(1)
 	defer f.waiters.Add(-1)
 	some := func() bool { return f.len.Load() != 0 }

@@ -62,7 +62,7 @@ type Endpoint struct {
 	err      error         // of closing the objects; written before closed is closed
 
 	requests table
-	finished fifo
+	ended    fifo
 	parking  parking
 
 	mu      sync.Mutex // guards what follows
@@ -91,7 +91,7 @@ func Open(c Config) (*Endpoint, error) {
 		remotes: map[*Remote]struct{}{},
 	}
 	e.requests.most = c.InFlight
-	e.finished.ready = make(chan struct{}, 1)
+	e.ended.ready = make(chan struct{}, 1)
 	if err := e.open(c); err != nil {
 		return nil, fmt.Errorf("weft: open: %w", errors.Join(err, e.closeObjects()))
 	}

@@ -31,7 +31,7 @@ func (e *Endpoint) Send(ctx context.Context, to Peer, tag uint64, b []byte) erro
 	}
 	r, err := e.post(ctx, OpSend, to, b, func(r *request) error { return e.postSend(r, tag) })
 	if err == nil {
-		err = e.finish(ctx, r)
+		err = e.end(ctx, r)
 	}
 	return e.result(err)
 }
@@ -148,8 +148,8 @@ func (e *Endpoint) start(op Op, peer Peer, b []byte, value any, post func(*reque
 	return &Error{Op: op, Peer: peer, Err: err}
 }
 
-// finish waits for a posted send, read or write and gives its request back.
-func (e *Endpoint) finish(ctx context.Context, r *request) error {
+// end waits for a posted send, read or write and gives its request back.
+func (e *Endpoint) end(ctx context.Context, r *request) error {
 	if err := e.await(ctx, r); err != nil {
 		e.abandon(r)
 		return err

@@ -186,7 +186,7 @@ func (e *Endpoint) transfer(ctx context.Context, op Op, on *Remote, offset int, 
 	}
 	r, err := e.post(ctx, op, on.Peer(), b, func(r *request) error { return e.postRMA(r, on, offset) })
 	if err == nil {
-		err = e.finish(ctx, r)
+		err = e.end(ctx, r)
 	}
 	return e.result(err)
 }

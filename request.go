@@ -111,7 +111,7 @@ type fifo struct {
 
 // push appends a request that is done.
 func (e *Endpoint) push(r *request) {
-	f := &e.finished
+	f := &e.ended
 	e.requests.mu.Lock()
 	if f.next == len(f.list) {
 		f.list, f.next = f.list[:0], 0
@@ -124,7 +124,7 @@ func (e *Endpoint) push(r *request) {
 
 // pop takes the oldest completion and gives its request back. It reports whether there was one.
 func (e *Endpoint) pop() (c Completion, ok bool, err error) {
-	f, t := &e.finished, &e.requests
+	f, t := &e.ended, &e.requests
 	if f.len.Load() == 0 {
 		return Completion{}, false, nil
 	}

@@ -194,7 +194,7 @@ type spinner struct {
 // waiting.
 func (s *spinner) poll(ctx context.Context, e *Endpoint) (again bool, err error) {
 	if s.tries++; s.tries%spinsPerYield == 0 {
-		if err := e.ended(ctx); err != nil {
+		if err := e.mustStop(ctx); err != nil {
 			return false, err
 		}
 		runtime.Gosched()
@@ -207,8 +207,8 @@ func (s *spinner) poll(ctx context.Context, e *Endpoint) (again bool, err error)
 	return s.idle < spins, nil
 }
 
-// ended returns why a call must stop waiting, if it must.
-func (e *Endpoint) ended(ctx context.Context) error {
+// mustStop returns why a call must stop waiting, if it must.
+func (e *Endpoint) mustStop(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (e *Endpoint) ended(ctx context.Context) error {
 
 // again makes progress between two tries to post. tries counts them.
 func (e *Endpoint) again(ctx context.Context, tries int) error {
-	if err := e.ended(ctx); err != nil {
+	if err := e.mustStop(ctx); err != nil {
 		return err
 	}
 	if e.poll() || tries < spins {

@@ -507,7 +507,7 @@ FIELD(struct weft_delivery, tx_reader, 16, 8);
 FIELD(struct weft_delivery, begun, 24, 4);
 FIELD(struct weft_delivery, todo, 28, 4);
 FIELD(struct weft_delivery, worked, 32, 4);
-FIELD(struct weft_delivery, finish, 36, 4);
+FIELD(struct weft_delivery, after, 36, 4);
 FIELD(struct weft_delivery, messages, 40, 8);
 FIELD(struct weft_delivery, bytes, 48, 8);
 FIELD(struct weft_delivery, polls, 56, 4);

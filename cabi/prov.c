@@ -88,7 +88,7 @@ void weft_detach(struct weft_host *host)
 	pthread_mutex_lock(&init.lock);
 	other = take_out(host);
 	if (!other && init.done)
-		weft_finish(weftGoCleanup, 2);
+		weft_at_end(weftGoCleanup, 2);
 	if (!other || atomic_load_explicit(&current, memory_order_relaxed) == host)
 		atomic_store_explicit(&current, other, memory_order_release);
 	pthread_mutex_unlock(&init.lock);
@@ -98,7 +98,7 @@ void weft_detach(struct weft_host *host)
 __attribute__((destructor)) static void settle(void)
 {
 	if (init.done && !weft_forked())
-		weft_finish(weftGoSettle, 6); /* one more than what was sent may take */
+		weft_at_end(weftGoSettle, 6); /* one more than what was sent may take */
 }
 
 int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -30,8 +30,8 @@ int weft_spares_need(const char *what);
 bool weft_spares_want(unsigned places, unsigned locked);
 bool weft_thread_start(void *(*start)(void *), void *arg);
 
-/* finish.c: does work of Go's at the end of the process, for as many seconds at most. */
-void weft_finish(void (*work)(void), unsigned seconds);
+/* atend.c: does work of Go's at the end of the process, for as many seconds at most. */
+void weft_at_end(void (*work)(void), unsigned seconds);
 
 /* caught.c: has a signal make the event file that is returned readable; -1 with errno. */
 int weft_signal_file(int sig);

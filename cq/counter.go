@@ -94,9 +94,9 @@ func (c *Counter) Retain() { c.eps.retain() }
 // Release takes back one [Counter.Retain].
 func (c *Counter) Release() { c.eps.release() }
 
-// Finish changes the counter by f and takes back one [Counter.Retain], as one
+// ReleaseAfter changes the counter by f and takes back one [Counter.Retain], as one
 // step to Close: a thread that sees the change may close the counter.
-func (c *Counter) Finish(f func(*Counter)) {
+func (c *Counter) ReleaseAfter(f func(*Counter)) {
 	c.eps.mu.Lock()
 	defer c.eps.mu.Unlock()
 	f(c)

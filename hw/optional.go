@@ -125,7 +125,7 @@ type Driven interface {
 type DrivenEndpoint interface {
 	// HotPath is what C sends with. It stays valid after the peer is gone, until
 	// nothing leads to the endpoint any more and threads that were posting then
-	// have finished ([hot.Grace]); what is sent meanwhile is refused.
+	// have ended ([hot.Grace]); what is sent meanwhile is refused.
 	HotPath() *hot.Path
 }
 

@@ -50,7 +50,7 @@ void SYMBOL(waitall)(F *count, F *requests, F *statuses, F *ierr)
 ALIASES(waitall, WAITALL, (F * count, F *requests, F *statuses, F *ierr))
 
 /* Waiting for some: the MPI's own, while nothing is pending; else test, until it says so or fails. */
-#define WAIT(f, UP, args, pass, t, test_args, test_pass, finished) \
+#define WAIT(f, UP, args, pass, t, test_args, test_pass, ended) \
 	void SYMBOL(f) args \
 	{ \
 		OWN(NAME(f), args); \
@@ -62,7 +62,7 @@ ALIASES(waitall, WAITALL, (F * count, F *requests, F *statuses, F *ierr))
 \
 			groups_progress(); \
 			test test_pass; \
-			if (rc || finished) { \
+			if (rc || ended) { \
 				if (ierr) \
 					*ierr = rc; \
 				return; \

@@ -309,7 +309,7 @@ func (e *Endpoint) release() {
 	e.base.rx = nil
 }
 
-// dropRegions takes back what was registered for transfers that an endpoint which is closed leaves unfinished.
+// dropRegions takes back what was registered for transfers that an endpoint which is closed leaves under way.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
 	e.ep.base.sends.Unregister()

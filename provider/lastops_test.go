@@ -282,7 +282,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	}
 }
 
-// TestShareEndsWithItsPeer: the target finishes its share and closes, and its end is noticed before its count is.
+// TestShareEndsWithItsPeer: the target completes its share and closes, and its end is noticed before its count is.
 func TestShareEndsWithItsPeer(t *testing.T) {
 	x, y := shareBench(t)
 	r, _, _ := fakeHelper(t, x, y, false)

@@ -248,12 +248,12 @@ func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer,
 }
 
 // Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
-// rings none when it has finished its last chunk.
+// rings none when it has completed its last chunk.
 func (l listEndpoint) Shares(over list.Path) bool {
 	return over.(*path).Rounds() != nil && l.e.base.transports.iface.DoorbellFD() < 0
 }
 
-// Reap ends operations whose targets have finished.
+// Reap ends operations whose targets have completed them.
 func (l listEndpoint) Reap() { l.e.base.rmas.Reap() }
 
 // Offer begins a round and offers it.

@@ -136,8 +136,8 @@ func TestListShareFailed(t *testing.T) {
 	}
 }
 
-// TestListShareLost: a list whose target goes away before it has finished its chunk ends with an error, which names the
-// first element of the chunk.
+// TestListShareLost: a list whose target goes away before it has completed its chunk ends with an error, which names
+// the first element of the chunk.
 func TestListShareLost(t *testing.T) {
 	x, y := shareBench(t)
 	fakeListHelper(t, x, y)
@@ -207,7 +207,7 @@ func TestListShareHostile(t *testing.T) {
 		t.Error("memory is written")
 	}
 	offerPieces(t, x, y, p, &wire.Share{Local: 8, Want: 4, Chunk: 2, Key: 256, List: true})
-	if n, failed := p.Rounds().Words().Finished(); !failed || n != 1 {
+	if n, failed := p.Rounds().Words().Done(); !failed || n != 1 {
 		t.Errorf("pieces that cannot be read: %d chunks, failed %v", n, failed)
 	}
 	runtime.KeepAlive(local)
@@ -228,5 +228,5 @@ func offerPieces(t *testing.T, x, y *side, p *path, h *wire.Share) {
 	}
 	r.Words.Stop(r.Number, 2)
 	p.Rounds().Close()
-	p.Rounds().Finish()
+	p.Rounds().End()
 }

@@ -33,7 +33,7 @@ import (
 // poolSize is the number of operations that can wait for a progress thread.
 const poolSize = 1024
 
-// stopTime bounds how long closing a domain waits for its threads to finish.
+// stopTime bounds how long closing a domain waits for its threads to end.
 const stopTime = time.Second
 
 // automatic reports whether the domain's endpoints make all progress by

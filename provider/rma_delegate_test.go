@@ -197,16 +197,16 @@ func TestDelegateClosing(t *testing.T) {
 		y.region(memory, 1, fi.RemoteWrite)
 		delegateOne(t, x, y, local)
 		r := x.rounds()
-		var finished atomic.Bool
+		var completed atomic.Bool
 		if taken {
 			takeOpen(r)
 			time.AfterFunc(50*time.Millisecond, func() {
-				finished.Store(true)
+				completed.Store(true)
 				r.Words().Count(false)
 			})
 		}
 		x.close()
-		if finished.Load() != taken {
+		if completed.Load() != taken {
 			t.Errorf("taken %v: closed while the target may read the buffer, or waited for nothing", taken)
 		}
 	}

@@ -107,7 +107,7 @@ func (o *orderedProgram) run(count int) {
 	for range count {
 		o.step()
 	}
-	o.finish()
+	o.complete()
 	if err := region.Close(); err != nil {
 		o.t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func (o *orderedProgram) calm() {
 	}
 }
 
-func (o *orderedProgram) finish() {
+func (o *orderedProgram) complete() {
 	o.t.Helper()
 	o.calm()
 	for o.sent < mostReceives { // the receives that are left

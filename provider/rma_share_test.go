@@ -54,7 +54,7 @@ func (s *side) rounds() *rma.Rounds {
 
 // copied is how many chunks the target has copied.
 func copied(r *rma.Rounds) uint32 {
-	n, _ := r.Words().Finished()
+	n, _ := r.Words().Done()
 	return n
 }
 
@@ -220,7 +220,7 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *rma.Rounds, memory, loc
 		x.ep.Progress()
 	}
 	if n, _ := x.cq.Read(make([]cq.Entry, 1)); n > 0 {
-		t.Fatal("completed before the target has finished")
+		t.Fatal("completed before the target has completed")
 	}
 	return r, memory, local
 }
@@ -245,7 +245,7 @@ func TestShareFailed(t *testing.T) {
 	}
 }
 
-// TestShareLost: an operation whose target goes away before it has finished its
+// TestShareLost: an operation whose target goes away before it has completed its
 // chunk ends with an error.
 func TestShareLost(t *testing.T) {
 	x, y := shareBench(t)
@@ -259,18 +259,18 @@ func TestShareLost(t *testing.T) {
 	}
 }
 
-// TestShareClosing: closing an endpoint waits for the target to finish its chunk.
+// TestShareClosing: closing an endpoint waits for the target to complete its chunk.
 func TestShareClosing(t *testing.T) {
 	x, y := shareBench(t)
 	r, _, _ := fakeHelper(t, x, y, true)
-	var finished atomic.Bool
+	var completed atomic.Bool
 	go func() {
 		time.Sleep(50 * time.Millisecond)
-		finished.Store(true)
+		completed.Store(true)
 		r.Words().Count(false)
 	}()
 	x.close()
-	if !finished.Load() {
+	if !completed.Load() {
 		t.Error("closed while the target may write into its buffer")
 	}
 }

@@ -14,7 +14,7 @@ cp build/lib/libweft-fi.so "$dir/" # which loads the library beside it
 export WEFT_PROFILE="$dir" FI_WEFT_DIRECT=no
 
 run() {
-	# A test that its processes do not finish is but noted, and its last profile is cut off.
+	# A test that its processes do not complete is but noted, and its last profile is cut off.
 	build/bin/weft bench --path "$dir" --providers weft --rounds 3 --time 500ms --out "$dir/figures.md" "$@" >"$dir/log" 2>&1 &&
 		! grep -q ' over weft failed$' "$dir/log" && return
 	cat "$dir/log"

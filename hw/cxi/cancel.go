@@ -99,7 +99,7 @@ func (x *matchRx) unlinked(r *receive, code uint32) {
 // takenBack ends a receive that was cancelled.
 func (x *matchRx) takenBack(r *receive) {
 	ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: hw.ErrCanceled}
-	x.finish(r)
+	x.retire(r)
 	x.say(&ev)
 }
 

@@ -163,6 +163,6 @@ func (t *matchTx) controlled(n, code uint32) {
 	}
 	delete(t.full, to)
 	for _, n := range f.waiting {
-		t.finish(n, sendError(code))
+		t.complete(n, sendError(code))
 	}
 }

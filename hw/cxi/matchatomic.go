@@ -202,7 +202,7 @@ func (t *matchTx) performed(n, code uint32) {
 		s.code = code
 	}
 	if !s.awaitsMore() {
-		t.finish(n, transferError(s.own, s.code))
+		t.complete(n, transferError(s.own, s.code))
 	}
 }
 

@@ -160,7 +160,7 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 		x.unlinked(r, wire.RcEntryNotFound)
 	default:
 		ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: err}
-		x.finish(r)
+		x.retire(r)
 		x.say(&ev)
 	}
 }

@@ -424,8 +424,8 @@ func (x *matchRx) posted(id uint32) *receive {
 	return x.receive(id)
 }
 
-// finish gives the id of a receive back, once nothing more comes of it.
-func (x *matchRx) finish(r *receive) {
+// retire gives the id of a receive back, once nothing more comes of it.
+func (x *matchRx) retire(r *receive) {
 	x.lock.takeQuietly()
 	if r.canceling || r.recalling {
 		r.state = receiveEnded
@@ -464,7 +464,7 @@ func (x *matchRx) searched(r *receive, e nic.Event) {
 		ev.Kind = hw.MatchFound
 		x.describe(&ev, e)
 	}
-	x.finish(r)
+	x.retire(r)
 	x.say(&ev)
 }
 

@@ -268,8 +268,8 @@ func (t *matchTx) end(n uint32) {
 	t.free[len(t.free)-1] = n
 }
 
-// finish ends a message.
-func (t *matchTx) finish(n uint32, err error) {
+// complete ends a message.
+func (t *matchTx) complete(n uint32, err error) {
 	s := &t.slots[n]
 	ev := hw.MatchEvent{Kind: hw.MatchSent, Context: s.context, Last: true, Err: err}
 	switch s.kind {
@@ -466,18 +466,18 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 	case sentControl:
 		t.controlled(n, code)
 	case sentEager:
-		t.finish(n, sendError(code))
+		t.complete(n, sendError(code))
 	case sentAsking:
 		t.writes.answered(n, code)
 	case sentTransfer:
 		if !s.data || code != wire.RcEntryNotFound || !t.writes.refused(n) {
-			t.finish(n, transferError(s.own, code))
+			t.complete(n, transferError(s.own, code))
 		}
 	case sentAtomic:
 		t.performed(n, code)
 	case sentMatched, sentRendezvous:
 		if code != wire.RcOk || s.kind == sentMatched && list == wire.ListPriority {
-			t.finish(n, sendError(code))
+			t.complete(n, sendError(code))
 			return
 		}
 		t.step(n, seenAck, code)
@@ -505,7 +505,7 @@ func (t *matchTx) step(n uint32, seen uint8, code uint32) {
 		s.code = code
 	}
 	if s.seen |= seen; s.seen == seenSent {
-		t.finish(n, sendError(s.code))
+		t.complete(n, sendError(s.code))
 	}
 }
 

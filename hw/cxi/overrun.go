@@ -242,7 +242,7 @@ func (x *matchRx) unknownOf(e nic.Event) {
 		return
 	}
 	ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: errUnknown(e)}
-	x.finish(r)
+	x.retire(r)
 	x.say(&ev)
 }
 

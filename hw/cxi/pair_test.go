@@ -191,8 +191,8 @@ func pair(t *testing.T, settings string) (*peerProcess, *exchange, hw.RemoteKey)
 	return p, x, key
 }
 
-// finish runs an operation to its end.
-func (x *exchange) finish(start func(*hw.Completion) (hw.Status, error)) error {
+// complete runs an operation to its end.
+func (x *exchange) complete(start func(*hw.Completion) (hw.Status, error)) error {
 	var c hw.Completion
 	done := false
 	c.Func = func(*hw.Completion) { done = true }
@@ -240,11 +240,11 @@ func TestPair(t *testing.T) {
 	put := func(c *hw.Completion) (hw.Status, error) { return e.PutZcopy(whole, 64, key, c) }
 	flush := func(c *hw.Completion) (hw.Status, error) { return e.Flush(hw.FlushRemote, c) }
 	get := func(c *hw.Completion) (hw.Status, error) { return e.GetZcopy(whole, 64, key, c) }
-	if err := errors.Join(x.finish(put), x.finish(flush)); err != nil {
+	if err := errors.Join(x.complete(put), x.complete(flush)); err != nil {
 		t.Fatal(err)
 	}
 	clear(b[:pairMemory-64])
-	if err := x.finish(get); err != nil || !bytes.Equal(b, want) {
+	if err := x.complete(get); err != nil || !bytes.Equal(b, want) {
 		t.Fatalf("what was put and got back differs, %v", err)
 	}
 	if err := errors.Join(mine.Close(), x.i.Close()); err != nil {

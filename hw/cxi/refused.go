@@ -89,7 +89,7 @@ func (t *matchTx) abandon(n uint32, err error) {
 		s.a = nil
 		t.end(n)
 	default:
-		t.finish(n, err)
+		t.complete(n, err)
 	}
 	if underway && len(t.full) > 0 {
 		t.resolved(to)

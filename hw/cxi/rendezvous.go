@@ -227,7 +227,7 @@ func (x *matchRx) end(a *arriving) {
 	}
 	if !r.multi {
 		ev.Last = true
-		x.finish(r)
+		x.retire(r)
 		x.say(&ev)
 		return
 	}
@@ -236,7 +236,7 @@ func (x *matchRx) end(a *arriving) {
 	ev.Last = r.unlinked && r.used == r.total && len(r.parts) == 0
 	if ev.Last {
 		r.leaving = false
-		x.finish(r)
+		x.retire(r)
 	}
 	x.say(&ev)
 	if r.canceled && len(r.parts) == 0 && !ev.Last && !r.leaving {

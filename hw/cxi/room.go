@@ -196,7 +196,7 @@ func (w *dataWrites) answered(n, code uint32) {
 		return
 	}
 	for _, n := range r.waiting {
-		w.t.finish(n, transferError(false, code))
+		w.t.complete(n, transferError(false, code))
 	}
 	*r = eventRoom{to: to, used: true}
 }

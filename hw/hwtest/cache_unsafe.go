@@ -65,7 +65,7 @@ func get(t *testing.T, a, b *node, ep hw.Endpoint, theirs, ours *regcache.Cache,
 	defer ours.Put(target)
 	key := b.key(source.Memory())
 	local := []hw.Segment{{Addr: unsafe.Pointer(&into[0]), Len: len(into), Memory: target.Memory()}}
-	err = finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+	err = end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 		return ep.(hw.OneSided).GetZcopy(local, uint64(uintptr(unsafe.Pointer(&from[0]))), key, c)
 	})
 	if err != nil {

@@ -22,12 +22,12 @@ func testFlush(t *testing.T, open Factory) {
 			sent++
 		}
 		fence := func(*hw.Completion) (hw.Status, error) { return hw.Done, ep.(hw.Flusher).Fence() }
-		if err := finish(t, a, b, fence); err != nil { // it may find no room behind the messages
+		if err := end(t, a, b, fence); err != nil { // it may find no room behind the messages
 			t.Fatal(err)
 		}
 		flushed(t, a, b, ep, hw.FlushRemote)
 		f := a.Iface.(hw.Flusher)
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+		if err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 			return f.Flush(hw.FlushRemote, c)
 		}); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func testFlush(t *testing.T, open Factory) {
 	b.Close()
 	until(t, "peer event", func() bool { a.CheckPeers(); a.Progress(1); return len(a.gone) > 0 })
 	for _, scope := range []hw.FlushScope{hw.FlushLocal, hw.FlushRemote, hw.FlushMemory} {
-		if err := finish(t, a, a, func(c *hw.Completion) (hw.Status, error) {
+		if err := end(t, a, a, func(c *hw.Completion) (hw.Status, error) {
 			return ep.(hw.Flusher).Flush(scope, c)
 		}); !errors.Is(err, hw.ErrPeerDead) {
 			t.Errorf("flush %d to a dead peer: %v", scope, err)
@@ -73,7 +73,7 @@ func testFlushPut(t *testing.T, open Factory) {
 						sent++
 					}
 				}
-				if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+				if err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 					return of.f.Flush(scope, c)
 				}); err != nil {
 					t.Fatalf("%s: %v", what, err)

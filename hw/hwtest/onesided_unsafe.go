@@ -85,8 +85,8 @@ func posted(
 	return status, err
 }
 
-// finish runs an operation to its end and returns how it ended.
-func finish(t testing.TB, a, b *node, start func(c *hw.Completion) (hw.Status, error)) error {
+// end runs an operation to its end and returns how it ended.
+func end(t testing.TB, a, b *node, start func(c *hw.Completion) (hw.Status, error)) error {
 	t.Helper()
 	var c hw.Completion
 	done := false
@@ -134,7 +134,7 @@ func flushed(t testing.TB, a, b *node, ep hw.Endpoint, scope hw.FlushScope) {
 	if !ok {
 		return
 	}
-	if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(scope, c) }); err != nil {
+	if err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(scope, c) }); err != nil {
 		t.Fatalf("flush: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func testPutGet(t *testing.T, open Factory) {
 			from, to := patterned(int(n)+32, n), patterned(room, n+1)
 			copy(remote, to)
 			mine := bytes.Clone(from)
-			err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 				local := segmentsOf(a.local(mine[16:16+n:16+n]), segments)
 				return v.run(ep.(hw.OneSided), local, base+24, key, c)
 			})
@@ -241,7 +241,7 @@ func testKeys(t *testing.T, open Factory) {
 		} {
 			// A refused access may break the connection, as with real devices: a new one each time.
 			ep := a.connect(b)
-			err := finish(t, a, b, func(done *hw.Completion) (hw.Status, error) {
+			err := end(t, a, b, func(done *hw.Completion) (hw.Status, error) {
 				return v.run(ep.(hw.OneSided), []hw.Segment{a.local(mine)}, c.addr, c.key, done)
 			})
 			if err == nil {
@@ -309,7 +309,7 @@ func testPutPlaced(t *testing.T, open Factory) {
 	for _, n := range []int{1, 5000, 300000} {
 		mine, remote := patterned(n, uint64(n)), target(t, n)
 		local, key := a.local(mine), a.key(b.register(remote, 0, all))
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+		if err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 			return ep.PutZcopy([]hw.Segment{local}, 0, key, c)
 		}); err != nil {
 			t.Fatal(err)
@@ -399,7 +399,7 @@ func testOneSidedRandom(t *testing.T, open Factory) {
 		local := []hw.Segment{a.local(memory[from][mine : mine+n])}
 		ep := a.connect(b)
 		put := r.IntN(2) == 0
-		err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+		err := end(t, a, b, func(c *hw.Completion) (hw.Status, error) {
 			if put {
 				return ep.(hw.OneSided).PutZcopy(local, uint64(at), keys[to], c)
 			}

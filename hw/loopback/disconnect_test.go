@@ -55,6 +55,6 @@ func TestPeersComeAndGo(t *testing.T) {
 	requesters[1].Posting = 2
 	sender.CheckPeers()
 	if n := len(*sender.endpoints.Load()); n != 10 || len(sender.connected()) != 0 || free() != 10 {
-		t.Errorf("%d numbers, %d endpoints, %d ranges when it has finished", n, len(sender.connected()), free())
+		t.Errorf("%d numbers, %d endpoints, %d ranges when it has completed", n, len(sender.connected()), free())
 	}
 }

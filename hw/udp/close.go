@@ -140,8 +140,8 @@ func (i *Iface) cancel() {
 	d := &i.deliver
 	for _, s := range i.stripes {
 		s.lease.lock()
-		d.finished = append(d.finished, s.finished...)
-		s.finished = nil
+		d.ended = append(d.ended, s.ended...)
+		s.ended = nil
 		s.leave()
 	}
 	i.complete()

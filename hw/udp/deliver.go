@@ -15,8 +15,8 @@ type delivery struct {
 	visited  []*Endpoint // that delivered: their peers get new credit
 	sources  []*Endpoint // by hw.Source; nil: free
 	events   []hw.PeerEvent
-	finished []finished // operations whose completions are to be updated
-	idle     uint32     // polls in a row that found nothing
+	ended    []ended // operations whose completions are to be updated
+	idle     uint32  // polls in a row that found nothing
 	// postponed says that the handler at work leaves its message in the stream.
 	postponed bool
 }
@@ -134,7 +134,7 @@ func (i *Iface) Progress(limit int) int {
 		i.delivered.Add(uint64(n))
 	}
 	if len(d.visited) > 0 {
-		i.finish(i.now())
+		i.credit(i.now())
 	}
 	if i.flushes.Len() > 0 {
 		i.flushes.Dispatch()
@@ -144,25 +144,25 @@ func (i *Iface) Progress(limit int) int {
 
 // collect takes over the operations of a stripe that have ended. The caller has the stripe's lease.
 func (d *delivery) collect(s *stripe) {
-	if len(s.finished) == 0 {
+	if len(s.ended) == 0 {
 		return
 	}
-	d.finished = append(d.finished, s.finished...)
-	s.ready.Add(-int32(len(s.finished)))
-	clear(s.finished)
-	s.finished = s.finished[:0]
+	d.ended = append(d.ended, s.ended...)
+	s.ready.Add(-int32(len(s.ended)))
+	clear(s.ended)
+	s.ended = s.ended[:0]
 }
 
 // complete updates the completions of operations that have ended, and returns how many.
 func (i *Iface) complete() int {
 	d := &i.deliver
-	n := len(d.finished)
+	n := len(d.ended)
 	for k := 0; k < n; k++ {
-		f := d.finished[k]
-		d.finished[k] = finished{}
+		f := d.ended[k]
+		d.ended[k] = ended{}
 		f.c.Update(1, f.err)
 	}
-	d.finished = d.finished[:0]
+	d.ended = d.ended[:0]
 	if n > 0 {
 		d.idle = 0
 	}
@@ -263,9 +263,9 @@ func (i *Iface) introduce(c *Endpoint) {
 	d.sources = append(d.sources, c)
 }
 
-// finish gives credit to the peers of the connections that delivered, and takes those that have nothing more off the
+// credit gives credit to the peers of the connections that delivered, and takes those that have nothing more off the
 // list.
-func (i *Iface) finish(now congestion.Time) {
+func (i *Iface) credit(now congestion.Time) {
 	d := &i.deliver
 	kept := d.visited[:0]
 	for k, c := range d.visited {

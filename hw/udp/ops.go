@@ -132,16 +132,16 @@ func (o *operation) arrived(s recovery.Span) bool {
 	return o.moved >= o.total
 }
 
-// finished is an operation that has ended and has its completion updated by Progress.
-type finished struct {
+// ended is an operation that has ended and has its completion updated by Progress.
+type ended struct {
 	c   *hw.Completion
 	err error
 }
 
-// finish ends an operation of ours.
-func (ops *transfers) finish(o *operation, err error) {
+// complete ends an operation of ours.
+func (ops *transfers) complete(o *operation, err error) {
 	if o.c != nil {
-		ops.c.s.finished = append(ops.c.s.finished, finished{o.c, err})
+		ops.c.s.ended = append(ops.c.s.ended, ended{o.c, err})
 		ops.c.s.ready.Add(1)
 	}
 	ops.end(o)
@@ -151,7 +151,7 @@ func (ops *transfers) finish(o *operation, err error) {
 func (ops *transfers) abandon(err error) {
 	for _, o := range ops.list {
 		if o.kind != opFree {
-			ops.finish(o, err)
+			ops.complete(o, err)
 		}
 	}
 }

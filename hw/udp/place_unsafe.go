@@ -75,7 +75,7 @@ func (ops *transfers) placePieces(train *wire.Train, b []byte, n int) bool {
 		o.moved += uint64(len(data))
 	}
 	if o.moved == o.total {
-		ops.finish(o, nil)
+		ops.complete(o, nil)
 		ops.flushed()
 	}
 	return true
@@ -198,7 +198,7 @@ func (ops *transfers) handleData(f *wire.Frame) bool {
 	}
 	scatter(o.segs, f.Offset, f.Data)
 	if o.arrived(span) {
-		ops.finish(o, nil)
+		ops.complete(o, nil)
 		ops.flushed()
 	}
 	return true
@@ -207,7 +207,7 @@ func (ops *transfers) handleData(f *wire.Frame) bool {
 // handleRefuse takes in that an operation of ours is not performed.
 func (ops *transfers) handleRefuse(f *wire.Frame) {
 	if o := ops.find(f.Op); o != nil && (o.kind == opPut || o.kind == opGet) {
-		ops.finish(o, hw.ErrKey)
+		ops.complete(o, hw.ErrKey)
 		ops.flushed()
 	}
 }

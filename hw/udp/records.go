@@ -109,7 +109,7 @@ func (ops *transfers) flushed() {
 	}
 	for _, o := range ops.list {
 		if o.kind == opFlush && o.moved >= 1 {
-			ops.finish(o, nil)
+			ops.complete(o, nil)
 		}
 	}
 }

@@ -264,7 +264,7 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 				break
 			}
 			if o.kind == opPut {
-				c.ops.finish(o, nil)
+				c.ops.complete(o, nil)
 				c.ops.flushed()
 			} else {
 				c.ops.end(o)

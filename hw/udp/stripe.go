@@ -92,11 +92,11 @@ type stripe struct {
 	next     congestion.Time      // not before it a timer is due; 0: none
 	dead     []*Endpoint          // to be reported
 	doomed   []*Endpoint          // their peers are gone; to be ended when the socket is empty
-	finished []finished           // operations that have ended; Progress updates their completions
+	ended    []ended              // operations that have ended; Progress updates their completions
 	entered  []*region            // in use until flush
 
 	readyList []*Endpoint // with a record to deliver
-	// connections in readyList or that Progress has taken off it, and length of finished; changed with the lease,
+	// connections in readyList or that Progress has taken off it, and length of ended; changed with the lease,
 	// read by any thread
 	ready   atomic.Int32
 	emptyAt congestion.Time

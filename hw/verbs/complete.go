@@ -27,11 +27,11 @@ func (i *Iface) ended(d *ibv.Done) int {
 	}
 	if d.Status == ibv.StatusOK {
 		e.c.Heard = 1
-		return e.finish(q, pos+1, allPosted, i.late(q, pos, d), nil)
+		return e.endUpTo(q, pos+1, allPosted, i.late(q, pos, d), nil)
 	}
 	// A queue pair works in order: what came before the failure has been done.
 	pos -= uint64(q.place(pos).Joined)
-	n := e.finish(q, pos, allPosted, 0, nil)
+	n := e.endUpTo(q, pos, allPosted, 0, nil)
 	return n + e.broken(q, class, pos, d)
 }
 
@@ -49,19 +49,19 @@ func (e *Endpoint) queueOf(class uint64) *queue {
 // completions say so.
 const allPosted = ^uint64(0)
 
-// finish ends the operations before position end with err and updates their
+// endUpTo ends the operations before position end with err and updates their
 // completions, the number of which it returns. Those before posted have a place in the
 // completion queue, which is given back. The last of them ended late ago, 0: unknown.
-func (e *Endpoint) finish(q *queue, end, posted uint64, late time.Duration, err error) int {
+func (e *Endpoint) endUpTo(q *queue, end, posted uint64, late time.Duration, err error) int {
 	n := 0
 	for pos := q.Head.Load(); pos < end; pos++ {
-		n += e.finishOne(q, pos, posted, late, err)
+		n += e.endOne(q, pos, posted, late, err)
 	}
 	return n
 }
 
-// finishOne ends the operation at the head of q.
-func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, err error) int {
+// endOne ends the operation at the head of q.
+func (e *Endpoint) endOne(q *queue, pos, posted uint64, late time.Duration, err error) int {
 	en, bounce := q.entry(pos), q.place(pos).Bounce
 	comp := en.comp
 	en.kind, en.comp = entryPlain, nil

@@ -115,7 +115,7 @@ func (f *flush) Err() error {
 
 // Fence makes operations posted later be performed after those posted before.
 // Each connection keeps its own order but for reads and atomics, which the
-// device finishes first if the next operation has its fence flag; an operation over
+// device ends first if the next operation has its fence flag; an operation over
 // one connection gives ErrNoResource until what came before the fence over the other
 // has ended.
 func (e *Endpoint) Fence() error {

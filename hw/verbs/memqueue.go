@@ -109,7 +109,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 			}
 		}
 	} else if !q.Apart(pos) {
-		n = e.finishOne(q, pos, q.Posted, 0, reason)
+		n = e.endOne(q, pos, q.Posted, 0, reason)
 	}
 	q.rewind()
 	q.qp = nil

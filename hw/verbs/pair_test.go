@@ -234,17 +234,17 @@ func (x *traffic) memory(size int) {
 	want := bytes.Clone(b)
 	whole := []hw.Segment{{Addr: mine.Region().Addr, Len: size, Memory: mine}}
 	e := x.ep.(*Endpoint)
-	x.finish("put", func(c *hw.Completion) (hw.Status, error) { return e.PutZcopy(whole, 64, k, c) })
-	x.finish("flush", func(c *hw.Completion) (hw.Status, error) { return e.Flush(hw.FlushRemote, c) })
+	x.complete("put", func(c *hw.Completion) (hw.Status, error) { return e.PutZcopy(whole, 64, k, c) })
+	x.complete("flush", func(c *hw.Completion) (hw.Status, error) { return e.Flush(hw.FlushRemote, c) })
 	clear(b)
-	x.finish("get", func(c *hw.Completion) (hw.Status, error) { return e.GetZcopy(whole, 64, k, c) })
+	x.complete("get", func(c *hw.Completion) (hw.Status, error) { return e.GetZcopy(whole, 64, k, c) })
 	if !bytes.Equal(b, want) {
 		t.Fatal("what was put and got back differs")
 	}
 }
 
-// finish runs an operation to its end.
-func (x *traffic) finish(what string, start func(*hw.Completion) (hw.Status, error)) {
+// complete runs an operation to its end.
+func (x *traffic) complete(what string, start func(*hw.Completion) (hw.Status, error)) {
 	x.s.t.Helper()
 	var c hw.Completion
 	done := false

@@ -164,7 +164,7 @@ func (e *Endpoint) resume(peerHas uint32) {
 	}
 	q.Part() // the peer may have some of the messages in a packet; the former queue pair reads them no more
 	if end > head {
-		e.finish(q, end, q.Posted, 0, nil)
+		e.endUpTo(q, end, q.Posted, 0, nil)
 	}
 	q.rewind()
 	q.UseRing(e.ringFor(e.hello.peerRing))
@@ -215,7 +215,7 @@ func (e *Endpoint) die(now time.Time) {
 // endQueue ends everything in a stopped queue, for good.
 func (e *Endpoint) endQueue(q *queue, err error) {
 	q.close()
-	e.finish(q, q.End(), q.Posted, 0, err)
+	e.endUpTo(q, q.End(), q.Posted, 0, err)
 	q.rewind()
 }
 

@@ -35,7 +35,7 @@ type blockPool struct {
 	mu      sync.Mutex // making and ending connections only
 	chunks  []chunk
 	free    []block
-	resting []block // until C's threads that were posting to their peers have finished
+	resting []block // until C's threads that were posting to their peers have ended
 }
 
 type chunk struct {

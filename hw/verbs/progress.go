@@ -180,7 +180,7 @@ func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
 func (r *receiver) complete() int {
 	n := 0
 	r.clock = reading{} // a new batch
-	r.transport.Finish()
+	r.transport.EndStaged()
 	for k := 1; k < r.transport.Queues(); k++ {
 		list := r.transport.Ended(k)
 		for j := range list {

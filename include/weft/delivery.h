@@ -75,7 +75,7 @@ struct weft_delivery {
 	uint32_t begun; /* data plane only: how far it is */
 	uint32_t todo; /* WEFT_TODO_* */
 	uint32_t worked; /* 1: something was taken in */
-	uint32_t finish; /* data plane only: the message at hand is done with after the code */
+	uint32_t after; /* data plane only: the message at hand is done with after the code */
 	uint64_t messages; /* delivered */
 	uint64_t bytes; /* delivered */
 	uint32_t polls; /* data plane only: polls of an empty ring */

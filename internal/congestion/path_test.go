@@ -206,7 +206,7 @@ func TestPathAllocations(t *testing.T) {
 			p.OnTimeout(now + 7e4)
 			p.OnProbe(now+8e4, 60*us)
 			p.Limited()
-			if op.Finished() {
+			if op.Ended() {
 				flow.Start(&op, 300<<10)
 			}
 			for o, seg, ok := flow.Next(now); ok; o, seg, ok = flow.Next(now) {

@@ -66,7 +66,7 @@ func (s *Segment) Took(now Time, late time.Duration) time.Duration {
 }
 
 // Operation is a put, get or rendezvous read of any length. The zero value is
-// one that was not started. It belongs to its flow until it is finished.
+// one that was not started. It belongs to its flow until it is ended.
 type Operation struct {
 	// Owner is the caller's, to find what a segment belongs to.
 	Owner any
@@ -88,9 +88,9 @@ func (o *Operation) Err() error { return o.err }
 // Done returns how many bytes are done.
 func (o *Operation) Done() int64 { return o.done }
 
-// Finished reports whether nothing is left to post or in flight: everything is done,
+// Ended reports whether nothing is left to post or in flight: everything is done,
 // or a segment failed.
-func (o *Operation) Finished() bool {
+func (o *Operation) Ended() bool {
 	return o.inflight == 0 && (o.err != nil || o.offset == o.total)
 }
 
@@ -122,9 +122,9 @@ func NewFlow(cfg SegmentConfig, path *Path) (*Flow, error) {
 // Path returns the flow's path.
 func (f *Flow) Path() *Path { return f.path }
 
-// Start takes in an operation of total bytes and reports whether it is finished
+// Start takes in an operation of total bytes and reports whether it is ended
 // already, which one of no bytes is. op must not be in a flow.
-func (f *Flow) Start(op *Operation, total int64) (finished bool) {
+func (f *Flow) Start(op *Operation, total int64) (ended bool) {
 	*op = Operation{Owner: op.Owner, Grain: op.Grain, total: max(total, 0)}
 	if op.total == 0 {
 		return true
@@ -248,8 +248,8 @@ func (f *Flow) Trim(op *Operation, seg *Segment, n int64) {
 
 // Done reports that a segment of op completed. rtt is what it took by the
 // interface's time stamps, or 0: then now counts. It returns whether op is
-// finished.
-func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (finished bool) {
+// ended.
+func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (ended bool) {
 	if rtt <= 0 {
 		rtt = now.Sub(seg.State.Sent)
 	}
@@ -257,24 +257,24 @@ func (f *Flow) Done(now Time, op *Operation, seg Segment, rtt time.Duration) (fi
 	f.path.EndAck(now, rtt)
 	op.inflight--
 	op.done += seg.Length
-	return op.Finished()
+	return op.Ended()
 }
 
 // Fail reports that a segment of op failed. Nothing more of op is posted; it is
-// finished, with the first error, when what is in flight has completed. An
+// ended, with the first error, when what is in flight has completed. An
 // error says nothing about congestion.
-func (f *Flow) Fail(op *Operation, seg Segment, err error) (finished bool) {
+func (f *Flow) Fail(op *Operation, seg Segment, err error) (ended bool) {
 	f.path.Discard(seg.Length)
 	op.inflight--
 	return f.Abort(op, err)
 }
 
 // Abort stops an operation: nothing more of it is posted. It returns whether it
-// is finished; if not, what is in flight must complete first.
-func (f *Flow) Abort(op *Operation, err error) (finished bool) {
+// is ended; if not, what is in flight must complete first.
+func (f *Flow) Abort(op *Operation, err error) (ended bool) {
 	if op.err == nil {
 		op.err = err
 	}
 	f.delist(op)
-	return op.Finished()
+	return op.Ended()
 }

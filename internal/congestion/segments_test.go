@@ -41,7 +41,7 @@ func TestFlowWindow(t *testing.T) {
 	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var op Operation
 	if l.Start(&op, total) {
-		t.Fatal("10 MiB are finished at once")
+		t.Fatal("10 MiB are completed at once")
 	}
 	now := Time(1)
 	flight := take(l, now)
@@ -49,15 +49,15 @@ func TestFlowWindow(t *testing.T) {
 		t.Fatalf("%d segments in a window of 4", len(flight))
 	}
 	covered := make(map[int64]int64)
-	for finished := false; !finished; {
+	for completed := false; !completed; {
 		if len(flight) == 0 {
-			t.Fatal("nothing in flight and not finished")
+			t.Fatal("nothing in flight and not completed")
 		}
 		now += 1000
 		p := flight[len(flight)/2] // completions come in no order
 		flight = append(flight[:len(flight)/2], flight[len(flight)/2+1:]...)
 		covered[p.seg.Offset] = p.seg.Length
-		finished = l.Done(now, p.op, p.seg, 0)
+		completed = l.Done(now, p.op, p.seg, 0)
 		flight = append(flight, take(l, now)...)
 		if l.Path().Inflight() > 4<<20+1<<20 {
 			t.Fatalf("%d bytes in flight", l.Path().Inflight())
@@ -80,14 +80,14 @@ func TestFlowWindow(t *testing.T) {
 }
 
 // TestFlowTurns: operations take turns, so that a long one does not starve
-// others, and one of no bytes is finished at once.
+// others, and one of no bytes is completed at once.
 func TestFlowTurns(t *testing.T) {
 	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var long, short, none Operation
 	l.Start(&long, 1<<30)
 	l.Start(&short, 1<<20)
-	if !l.Start(&none, 0) || !none.Finished() {
-		t.Error("an operation of no bytes is not finished")
+	if !l.Start(&none, 0) || !none.Ended() {
+		t.Error("an operation of no bytes is not completed")
 	}
 	flight := take(l, 1)
 	for i := range 100 {
@@ -98,13 +98,13 @@ func TestFlowTurns(t *testing.T) {
 		flight = flight[1:]
 		if l.Done(Time(1000*i+1000), p.op, p.seg, 0) {
 			if p.op != &short || i > 12 {
-				t.Fatalf("after %d completions %v finished", i, p.op.total)
+				t.Fatalf("after %d completions %v completed", i, p.op.total)
 			}
 			return
 		}
 		flight = append(flight, take(l, Time(1000*i+1000))...)
 	}
-	t.Error("the short operation does not finish beside the long one")
+	t.Error("the short operation does not complete beside the long one")
 }
 
 // TestFlowUnpost: what the interface refused comes again, and first.
@@ -127,7 +127,7 @@ func TestFlowUnpost(t *testing.T) {
 	}
 }
 
-// TestFlowFail: a failed segment stops the operation, which is finished when
+// TestFlowFail: a failed segment stops the operation, which is completed when
 // the others have completed, with the first error.
 func TestFlowFail(t *testing.T) {
 	l := newFlow(t, Fixed, DefaultSegmentConfig())
@@ -136,7 +136,7 @@ func TestFlowFail(t *testing.T) {
 	flight := take(l, 1)
 	first := errors.New("first")
 	if l.Fail(&op, flight[1].seg, first) || l.Fail(&op, flight[0].seg, errors.New("second")) {
-		t.Error("finished with segments in flight")
+		t.Error("completed with segments in flight")
 	}
 	if more := take(l, 2); len(more) != 0 {
 		t.Errorf("%d segments of a failed operation", len(more))
@@ -146,7 +146,7 @@ func TestFlowFail(t *testing.T) {
 		t.Errorf("an operation behind a failed one is stuck")
 	}
 	if l.Done(3, &op, flight[2].seg, 0) || !l.Done(4, &op, flight[3].seg, 0) {
-		t.Error("not finished with its last completion")
+		t.Error("not completed with its last completion")
 	}
 	if !errors.Is(op.Err(), first) || l.Path().Inflight() != 100 {
 		t.Errorf("%v, %d bytes in flight", op.Err(), l.Path().Inflight())

@@ -96,7 +96,7 @@ func (s *Stats) Add(now Time, rtt time.Duration, window int64) {
 	r := uint64(min(max(rtt, 1), longestRTT))
 	if next, state, ok := s.own(); ok {
 		next.take(1, r, r, r, uint64(max(window, 0)))
-		s.finish(now, state, &next)
+		s.end(now, state, &next)
 		return
 	}
 	raise(&s.least, ^r) // W3
@@ -116,7 +116,7 @@ func (s *Stats) Add(now Time, rtt time.Duration, window int64) {
 func (s *Stats) Lose(now Time) {
 	if next, state, ok := s.own(); ok {
 		next.lost++
-		s.finish(now, state, &next)
+		s.end(now, state, &next)
 		return
 	}
 	s.lost.Add(1)
@@ -135,7 +135,7 @@ func (s *Stats) own() (next record, state uint64, ok bool) {
 // collect takes in what waits if the owner has gone meanwhile.
 func (s *Stats) collect(now Time) {
 	if next, state, ok := s.own(); ok {
-		s.finish(now, state, &next)
+		s.end(now, state, &next)
 	}
 }
 
@@ -148,9 +148,9 @@ func raise(word *atomic.Uint64, v uint64) {
 	}
 }
 
-// finish takes in what waits, publishes next and gives the owner bit back. A
+// end takes in what waits, publishes next and gives the owner bit back. A
 // report that comes after it has read them waits for the next writer.
-func (s *Stats) finish(now Time, state uint64, next *record) {
+func (s *Stats) end(now Time, state uint64, next *record) {
 	if s.waiting.Load() != 0 {
 		w := s.waiting.Swap(0) // O3
 		count := w >> waitingSum

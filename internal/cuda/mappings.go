@@ -170,7 +170,7 @@ func (c *Mappings) claim(e *mapped, id string) error {
 		}
 		gone := c.dismiss(other)
 		c.mu.Unlock()
-		c.finish(gone)
+		c.closeDetached(gone)
 		select {
 		case <-other.closed:
 		case <-limit:
@@ -179,7 +179,7 @@ func (c *Mappings) claim(e *mapped, id string) error {
 	}
 }
 
-// dismiss lets an entry have no new users, and returns it if it has none, to be finished. The caller has c.mu.
+// dismiss lets an entry have no new users, and returns it if it has none, to be ended. The caller has c.mu.
 func (c *Mappings) dismiss(e *mapped) *mapped {
 	was := e.leaving
 	e.leaving = true
@@ -202,8 +202,8 @@ func (c *Mappings) detach(e *mapped) *mapped {
 	return e
 }
 
-// finish closes entries that are detached, after which they may be opened anew.
-func (c *Mappings) finish(list ...*mapped) {
+// closeDetached closes entries that are detached, after which they may be opened anew.
+func (c *Mappings) closeDetached(list ...*mapped) {
 	for _, e := range list {
 		if e == nil {
 			continue
@@ -242,7 +242,7 @@ func (u *Use) Pause() {
 	u.paused = true
 	gone := c.less(u.e, 0)
 	c.mu.Unlock()
-	c.finish(gone...)
+	c.closeDetached(gone...)
 }
 
 // Resume ends Pause. False: the mapping was recalled; Release is to be called all the same.
@@ -277,7 +277,7 @@ func (u *Use) Release() {
 		gone = c.less(u.e, 1)
 	}
 	c.mu.Unlock()
-	c.finish(gone...)
+	c.closeDetached(gone...)
 }
 
 // less takes a user off, and holds. The caller has c.mu.
@@ -325,10 +325,10 @@ func (c *Mappings) all(which func(Foreign) bool) <-chan struct{} {
 	return c.end(waits, gone)
 }
 
-// end finishes what is not in use; the channel is closed when all is gone.
+// end ends what is not in use; the channel is closed when all is gone.
 func (c *Mappings) end(waits, gone []*mapped) <-chan struct{} {
 	done := make(chan struct{})
-	c.finish(gone...)
+	c.closeDetached(gone...)
 	pending := waits[:0]
 	for _, e := range waits {
 		select {

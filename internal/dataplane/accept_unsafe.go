@@ -63,7 +63,7 @@ func (r *Receiver) Accept(ep *hot.EP, d *hot.Delivery) Verdict {
 	context, buf, flags := post.Context, post.Buf, post.Flags
 	dropPost(rx, post)
 	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
-	return finish(ep, d, context, flags, buf)
+	return complete(ep, d, context, flags, buf)
 }
 
 // deliverMatched gives the message at hand to the receive that it has matched.
@@ -81,7 +81,7 @@ func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv,
 		eng.Put(rv)
 	}
 	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
-	return finish(ep, d, context, flags, buf)
+	return complete(ep, d, context, flags, buf)
 }
 
 // space is where the next message of a receive goes. ok is false where the runtime is needed: n bytes are too many, or
@@ -121,8 +121,8 @@ var receiveKinds = [...]uint64{
 	hot.MessageTagged | hot.MessageData: fi.Recv | fi.Tagged | fi.RemoteCQData,
 }
 
-// finish completes a receive whose message, the one at hand, is in its buffer.
-func finish(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
+// complete completes a receive whose message, the one at hand, is in its buffer.
+func complete(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
 	verdict := Delivered
 	if ep.RxCQ != 0 && (ep.Flags&hot.EPRxSelective == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
 		kind := receiveKinds[d.Flags&(hot.MessageTagged|hot.MessageData)] | flags&fi.MultiRecv

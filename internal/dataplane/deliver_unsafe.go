@@ -18,14 +18,14 @@ import (
 // batch is how many arrivals of one ring one call takes, so that others get their turn.
 const batch = 64
 
-// Values of Delivery.Finish: what is done with the message at hand before the next one.
+// Values of Delivery.After: what is done with the message at hand before the next one.
 const (
-	finishNothing    = iota
-	finishSlot       // it is taken in: its bounce buffer and its slot are free
-	finishRead       // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
-	finishAcked      // and the ACK is sent
-	finishSync       // its receive is complete: the ACK is to be sent, and its bounce buffer and its slot are free
-	finishUnexpected // likewise of a message that was unexpected, which has neither
+	afterNothing    = iota
+	afterSlot       // it is taken in: its bounce buffer and its slot are free
+	afterRead       // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
+	afterAcked      // and the ACK is sent
+	afterSync       // its receive is complete: the ACK is to be sent, and its bounce buffer and its slot are free
+	afterUnexpected // likewise of a message that was unexpected, which has neither
 )
 
 // Values of Delivery.Begun.
@@ -50,7 +50,7 @@ func deliver(d *hot.Delivery) uintptr {
 	if r == nil {
 		return hot.DeliveryGo
 	}
-	if d.Finish != finishNothing {
+	if d.After != afterNothing {
 		if code := proceed(d, ep, r); code != next {
 			return code
 		}
@@ -165,26 +165,26 @@ func stopFull(d *hot.Delivery) {
 
 // proceed goes on after the code that the last call returned.
 func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
-	was := d.Finish
-	d.Finish = finishNothing
+	was := d.After
+	d.After = afterNothing
 	switch was {
-	case finishSlot:
+	case afterSlot:
 		release(d, ep)
-	case finishRead:
+	case afterRead:
 		peer := back(ep, sourceAt(ep, d.Source), d.Addr)
 		if copyFailed(&d.Copy, peer) || peer != nil && revoked(peer) {
 			return hot.DeliveryGo
 		}
 		if code := sendAck(d, ep); code != next {
-			d.Finish = finishAcked
+			d.After = afterAcked
 			return code
 		}
 		return r.received(d, ep)
-	case finishAcked:
+	case afterAcked:
 		return r.received(d, ep)
-	case finishSync:
+	case afterSync:
 		return endSync(d, ep)
-	case finishUnexpected:
+	case afterUnexpected:
 		return sendAck(d, ep)
 	}
 	return next
@@ -323,7 +323,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 			return hot.DeliveryComplete
 		}
 	case Settle:
-		d.Finish = finishSlot
+		d.After = afterSlot
 		return hot.DeliverySettle
 	case Refused:
 		return hot.DeliveryGo

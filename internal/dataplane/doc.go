@@ -14,7 +14,7 @@
 //
 //	ring → deliver: check what the sender wrote, find the bytes
 //	     → Receiver.Accept: match it with a posted receive, or hold it
-//	     → finish: an entry for the reader or the queue, the counter
+//	     → complete: an entry for the reader or the queue, the counter
 //
 // deliver takes in the arrivals of one endpoint in shared memory, one-sided operations and their answers (serve)
 // included. Notifications go into a ring of the endpoint's, from which [Take] gives them to the application. Backends

@@ -101,7 +101,7 @@ func (r *Receiver) deliverUnexpected(
 	move(uintptr(buf), payload, uintptr(m.Len))
 	eng.RemoveMessage(m)
 	r.forget(eng, m)
-	verdict := finish(ep, d, context, postFlags, buf)
+	verdict := complete(ep, d, context, postFlags, buf)
 	d.Worked = 1
 	return endUnexpected(d, ep, verdict, flags&MessageSync != 0)
 }

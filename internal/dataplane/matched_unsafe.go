@@ -142,7 +142,7 @@ func beginMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) ui
 func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) uintptr {
 	answered := p.Step == stepTransportFound
 	if p.Step == stepTransportGiven && sated(p) {
-		return finishMatched(p, ep, rx)
+		return endRound(p, ep, rx)
 	}
 	for ; ; answered = false {
 		if !answered {
@@ -162,30 +162,30 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) ui
 				return code
 			}
 			if sated(p) {
-				return finishMatched(p, ep, rx)
+				return endRound(p, ep, rx)
 			}
 		case hot.TransportAgain:
 		case hot.TransportGo:
 			p.ToGo = 1
-			return finishMatched(p, ep, rx)
+			return endRound(p, ep, rx)
 		default:
-			return finishMatched(p, ep, rx)
+			return endRound(p, ep, rx)
 		}
 	}
 }
 
-// finishMatched ends what a match transport has found. There is nothing else at such an endpoint: it has no inbound
+// endRound ends what a match transport has found. There is nothing else at such an endpoint: it has no inbound
 // rings, and no post ring.
-func finishMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+func endRound(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if p.Delivery.Todo != 0 && wakes(&p.Delivery, ep) {
 		p.Step = stepTransportEnd
 		return hot.PollWake
 	}
-	return matchedFinished(p, rx)
+	return roundEnded(p, rx)
 }
 
-// matchedFinished is finishMatched behind the sleepers' waking.
-func matchedFinished(p *hot.Poll, rx *hot.Rx) uintptr {
+// roundEnded is endRound behind the sleepers' waking.
+func roundEnded(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.Messages != 0 {
 		p.Found = 1
 	}

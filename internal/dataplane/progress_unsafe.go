@@ -363,7 +363,7 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
-	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
+	d.Begun, d.Todo, d.Worked, d.After = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
 	if p.Direct == 0 || p.Reader.Left == 0 {
 		return

@@ -177,7 +177,7 @@ func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m messag
 		return next
 	}
 	d.Source, d.Request, d.Data = owner-1, m.header, status
-	d.Bounce, d.Finish = 0, finishSlot
+	d.Bounce, d.After = 0, afterSlot
 	return hot.DeliveryAckReceived
 }
 

@@ -71,7 +71,7 @@ func revoked(peer *hot.Peer) bool {
 
 // fetch has the shim copy the payload of the message at hand, which is at an address of another process, to buf.
 func fetch(d *hot.Delivery, pid uint32, buf, payload uint64) uintptr {
-	d.Payload, d.Bounce, d.Finish = payload, 0, finishRead
+	d.Payload, d.Bounce, d.After = payload, 0, afterRead
 	d.Copy.PID, d.Copy.Write = pid, 0
 	onePiece(&d.Copy, buf, payload, d.Length)
 	return hot.DeliveryRead
@@ -233,7 +233,7 @@ func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
 	stat(ep, stats.RxRendezvous, 1)
 	stat(ep, stats.RxRendezvousDirect, 1)
 	stat(ep, stats.RxRendezvousBytes, d.Length)
-	verdict := finish(ep, d, context, flags, buf)
+	verdict := complete(ep, d, context, flags, buf)
 	d.Worked = 1
 	if !kept {
 		release(d, ep)

@@ -161,7 +161,7 @@ func found(
 	case flags&fi.Claim != 0:
 		eng.Claim(m, context)
 	}
-	verdict := finish(ep, d, context, flags|fi.Completion, 0)
+	verdict := complete(ep, d, context, flags|fi.Completion, 0)
 	d.Worked = 1
 	return endUnexpected(d, ep, verdict, acks)
 }

@@ -55,14 +55,14 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	case Settle:
 		d.Flags |= MessageSync
-		d.Finish = finishSlot
+		d.After = afterSlot
 		return hot.DeliverySettle
 	}
 	d.Messages++
 	d.Bytes += d.Length
 	switch {
 	case verdict == Complete:
-		d.Finish = finishSync
+		d.After = afterSync
 		return hot.DeliveryComplete
 	case verdict == Unexpected && !untilHere:
 		release(d, ep)
@@ -77,7 +77,7 @@ func endSync(d *hot.Delivery, ep *hot.EP) uintptr {
 	if code == next {
 		release(d, ep)
 	} else {
-		d.Finish = finishSlot
+		d.After = afterSlot
 	}
 	return code
 }
@@ -91,7 +91,7 @@ func endUnexpected(d *hot.Delivery, ep *hot.EP, verdict Verdict, sync bool) uint
 	case verdict != Complete:
 		return next
 	case sync:
-		d.Finish = finishUnexpected
+		d.After = afterUnexpected
 	}
 	return hot.DeliveryComplete
 }

@@ -23,7 +23,7 @@ func askTransport(p *hot.Poll, ep *hot.EP) uintptr {
 func serveTransport(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if t := matchOf(ep); t != nil {
 		if p.Step == stepTransportEnd {
-			return matchedFinished(p, rx)
+			return roundEnded(p, rx)
 		}
 		return serveMatched(p, ep, rx, t)
 	}

@@ -81,7 +81,7 @@ func TestDeath(t *testing.T) {
 			n.judge(i)
 			switch {
 			case m.dead:
-			case !m.finished:
+			case !m.completed:
 				t.Fatalf("%s: rank %d never ends", n.what, i)
 			case m.e.Failed():
 				failed++

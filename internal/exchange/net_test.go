@@ -36,15 +36,15 @@ type net struct {
 }
 
 type member struct {
-	e        *Engine
-	in, out  [][]byte // by rank
-	want     [][]byte // what out is to hold
-	blocked  []message
-	dead     bool
-	finished bool
-	begun    bool
-	slow     []bool // paths, by peer
-	credited []bool // ranks that have a credit and have not ended a chunk since
+	e         *Engine
+	in, out   [][]byte // by rank
+	want      [][]byte // what out is to hold
+	blocked   []message
+	dead      bool
+	completed bool
+	begun     bool
+	slow      []bool // paths, by peer
+	credited  []bool // ranks that have a credit and have not completed a chunk since
 }
 
 // message is a part of a chunk, or a word.
@@ -92,7 +92,7 @@ func (n *net) load(most int64) {
 	for i, m := range n.members {
 		m.e.Stop()
 		m.credited = make([]bool, len(n.members))
-		m.in, m.out, m.finished, m.begun = make([][]byte, len(n.members)), make([][]byte, len(n.members)), false, false
+		m.in, m.out, m.completed, m.begun = make([][]byte, len(n.members)), make([][]byte, len(n.members)), false, false
 		for j := range n.members {
 			if length := n.r.Int64N(most + 1); i != j && n.r.IntN(4) != 0 {
 				m.in[j] = make([]byte, length)
@@ -126,7 +126,7 @@ func (n *net) begin(rank int) {
 // pump takes what a member has to send; some of it waits for room.
 func (n *net) pump(rank int) {
 	m := n.members[rank]
-	if m.finished {
+	if m.completed {
 		return // nothing asks it any more
 	}
 	n.slowDown(m)
@@ -248,7 +248,7 @@ func (n *net) step() bool {
 		return false // timers run and nothing comes of it
 	}
 	for _, m := range n.members { // nothing is on its way: time passes
-		if at, ok := m.e.Wake(); ok && !m.dead && !m.finished {
+		if at, ok := m.e.Wake(); ok && !m.dead && !m.completed {
 			n.now = max(n.now, at)
 			return true
 		}
@@ -270,7 +270,7 @@ func (n *net) deliver(at int) {
 	n.share(msg.to)
 	switch {
 	case m.dead:
-	case m.finished:
+	case m.completed:
 		n.late(msg)
 	case msg.kind == SendWord:
 		n.takes(m.e.OnWord(n.now, from, msg.w), msg)
@@ -281,7 +281,7 @@ func (n *net) deliver(at int) {
 	default:
 		whole = n.part(m, from, msg)
 	}
-	if n.forge && !m.dead && !m.finished && n.r.IntN(4) == 0 {
+	if n.forge && !m.dead && !m.completed && n.r.IntN(4) == 0 {
 		n.lie(m, from)
 		n.lieAboutRelays(m, from)
 	}
@@ -341,13 +341,13 @@ func (n *net) lie(m *member, from int) {
 	m.e.OnWord(n.now, from, Word{Got: p.acked, Invite: n.r.IntN(2) == 0, Busy: n.r.IntN(2) == 0}) // credits without end
 }
 
-// judge sees to what a member has when it says that it has finished.
+// judge sees to what a member has when it says that it has completed.
 func (n *net) judge(rank int) {
 	m := n.members[rank]
-	if m.finished || !m.begun || !m.e.Done() || len(m.blocked) != 0 {
+	if m.completed || !m.begun || !m.e.Done() || len(m.blocked) != 0 {
 		return
 	}
-	m.finished = true
+	m.completed = true
 	if m.e.Failed() {
 		return
 	}
@@ -374,7 +374,7 @@ func (n *net) run() {
 	for n.step() {
 	}
 	for i, m := range n.members {
-		if n.judge(i); !m.finished && !m.dead {
+		if n.judge(i); !m.completed && !m.dead {
 			n.t.Fatalf("%s: rank %d never ends: %d of %d sent, %d received",
 				n.what, i, m.e.outOver, m.e.cfg.Peers, m.e.in.over)
 		}

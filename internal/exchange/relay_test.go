@@ -186,7 +186,7 @@ func TestRelayDeath(t *testing.T) {
 		n.dies(seed%2 == 0)
 		for i, m := range n.members {
 			n.judge(i)
-			if !m.dead && !m.finished {
+			if !m.dead && !m.completed {
 				t.Fatalf("seed %d, %s: rank %d never ends: %+v", seed, n.what, i, m.e.Report())
 			}
 			if !m.dead && !m.e.Failed() {

@@ -77,7 +77,7 @@ func TestHosts(t *testing.T) {
 		for n.step() {
 		}
 		for i, m := range n.members {
-			if n.judge(i); !m.dead && !m.finished {
+			if n.judge(i); !m.dead && !m.completed {
 				t.Fatalf("%s: rank %d never ends", n.what, i)
 			}
 		}

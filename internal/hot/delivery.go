@@ -86,7 +86,7 @@ type Delivery struct {
 	Begun    uint32 // data plane only: how far it is
 	Todo     uint32 // Todo*
 	Worked   uint32 // 1: something was taken in
-	Finish   uint32 // data plane only: the message at hand is done with after the code
+	After    uint32 // data plane only: the message at hand is done with after the code
 	Messages uint64 // delivered
 	Bytes    uint64 // delivered
 	Polls    uint32 // data plane only: polls of an empty ring

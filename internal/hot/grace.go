@@ -31,7 +31,7 @@ func NewGrace() *Grace {
 	return g
 }
 
-// Over reports whether all of them have finished that post. Acquire ↔ the
+// Over reports whether all of them have ended that post. Acquire ↔ the
 // release at the end of a post.
 func (g *Grace) Over() bool {
 	for len(g.waits) != 0 {

@@ -27,7 +27,7 @@ func TestGrace(t *testing.T) {
 	if g.Over() {
 		t.Error("one is posting")
 	}
-	list[1].Posting += 2 // finished, and posts again
+	list[1].Posting += 2 // completed, and posts again
 	if !g.Over() {
 		t.Error("none of them is posting")
 	}

@@ -459,7 +459,7 @@ func TestLayout(t *testing.T) {
 		{"Delivery.Begun", unsafe.Offsetof(Delivery{}.Begun), 24},
 		{"Delivery.Todo", unsafe.Offsetof(Delivery{}.Todo), 28},
 		{"Delivery.Worked", unsafe.Offsetof(Delivery{}.Worked), 32},
-		{"Delivery.Finish", unsafe.Offsetof(Delivery{}.Finish), 36},
+		{"Delivery.After", unsafe.Offsetof(Delivery{}.After), 36},
 		{"Delivery.Messages", unsafe.Offsetof(Delivery{}.Messages), 40},
 		{"Delivery.Bytes", unsafe.Offsetof(Delivery{}.Bytes), 48},
 		{"Delivery.Polls", unsafe.Offsetof(Delivery{}.Polls), 56},

@@ -449,8 +449,8 @@ func (p *player) step() {
 	}
 }
 
-// finish releases everything and checks that nothing is left.
-func (p *player) finish() {
+// complete releases everything and checks that nothing is left.
+func (p *player) complete() {
 	p.compare()
 	p.release()
 	for r := range p.e.Recvs() {

@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 		for range 100 + rng.IntN(500) {
 			p.step()
 		}
-		p.finish()
+		p.complete()
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -89,7 +89,7 @@ func TestModelDeep(t *testing.T) {
 				p.step()
 			}
 		}
-		p.finish()
+		p.complete()
 	}
 }
 
@@ -113,7 +113,7 @@ func TestModelCollisions(t *testing.T) {
 				p.arrive()
 			}
 		}
-		p.finish()
+		p.complete()
 	}
 }
 
@@ -140,7 +140,7 @@ func TestModelScarce(t *testing.T) {
 			p.arrive()
 			p.step()
 		}
-		p.finish()
+		p.complete()
 		restore()
 	}
 }
@@ -174,6 +174,6 @@ func FuzzModel(f *testing.F) {
 		for steps := 0; len(data) > 0 && steps < 5000; steps++ {
 			p.step()
 		}
-		p.finish()
+		p.complete()
 	})
 }

@@ -64,7 +64,7 @@ type Flow struct {
 	deadline      congestion.Time // when the RTO runs out
 	wake          congestion.Time
 	started       congestion.Time
-	finished      congestion.Time
+	ended         congestion.Time
 	receiverEnd   flowReceiver
 	retransmitEnd flowTimer
 	paceEnd       flowPace
@@ -137,8 +137,8 @@ func (n *Net) FlowBetween(cfg congestion.Config, from, to *Host, forth, back Rou
 	return f
 }
 
-// Finished returns when the last byte was acknowledged, 0 if it was not yet.
-func (f *Flow) Finished() congestion.Time { return f.finished }
+// Ended returns when the last byte was acknowledged, 0 if it was not yet.
+func (f *Flow) Ended() congestion.Time { return f.ended }
 
 // Stop lets the flow send nothing new.
 func (f *Flow) Stop() { f.remaining = 0 }
@@ -146,7 +146,7 @@ func (f *Flow) Stop() { f.remaining = 0 }
 // Add lets the flow send so many packets more. It has an end.
 func (f *Flow) Add(packets int64) {
 	f.remaining += packets
-	f.finished = 0
+	f.ended = 0
 	f.pump()
 }
 
@@ -373,8 +373,8 @@ func (f *Flow) forget() {
 	f.first += uint64(i)
 	if len(f.flight) == 0 {
 		f.deadline = 0
-		if f.remaining == 0 && len(f.again) == 0 && f.finished == 0 {
-			f.finished = f.net.now
+		if f.remaining == 0 && len(f.again) == 0 && f.ended == 0 {
+			f.ended = f.net.now
 		}
 	}
 }

@@ -204,10 +204,10 @@ func TestTenThousandHosts(t *testing.T) {
 	n.Run(20 * ms)
 	var times []time.Duration
 	for _, f := range flows {
-		if f.Finished() == 0 {
-			t.Fatal("a flow of 64 KiB is not finished after 20 ms")
+		if f.Ended() == 0 {
+			t.Fatal("a flow of 64 KiB is not completed after 20 ms")
 		}
-		times = append(times, f.Finished().Sub(congestion.Time(time.Second)))
+		times = append(times, f.Ended().Sub(congestion.Time(time.Second)))
 	}
 	dropped := int64(0)
 	for _, l := range star.Down {

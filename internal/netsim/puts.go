@@ -15,7 +15,7 @@ type Puts struct {
 	// Bytes counts what has completed, Segments in how many.
 	Bytes, Segments int64
 
-	// OnDone, if set, is called with each finished operation.
+	// OnDone, if set, is called with each ended operation.
 	OnDone func(now congestion.Time)
 
 	net         *Net

@@ -1,4 +1,4 @@
-// Package pending keeps operations that progress steps until each is finished.
+// Package pending keeps operations that progress steps until each is ended.
 package pending
 
 // List holds operations of type T, in order. One thread at a time uses it. The zero List is empty.
@@ -7,13 +7,13 @@ type List[T any] []T
 // Add puts an operation behind the others.
 func (l *List[T]) Add(op T) { *l = append(*l, op) }
 
-// Step calls finished for each operation in order, and takes out those for which it reports true. What it changes of an
-// operation that stays is kept. The pointer is good for the one call. finished may add operations, which are stepped
+// Step calls ended for each operation in order, and takes out those for which it reports true. What it changes of an
+// operation that stays is kept. The pointer is good for the one call. ended may add operations, which are stepped
 // the next time, and takes none out. Nothing is allocated.
-func (l *List[T]) Step(finished func(op *T) bool) {
+func (l *List[T]) Step(ended func(op *T) bool) {
 	all, kept := *l, 0
 	for i := range all {
-		if finished(&all[i]) {
+		if ended(&all[i]) {
 			continue
 		}
 		if kept != i {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStep: operations that are finished are taken out, and the others stay in order, with what a step has changed.
+// TestStep: operations that are completed are taken out, and the others stay in order, with what a step has changed.
 func TestStep(t *testing.T) {
 	for mask := range 1 << 6 {
 		var l List[int]

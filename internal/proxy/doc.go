@@ -66,7 +66,7 @@
 //
 // # Ends
 //
-// Stop finishes what was posted and what engines are at; Abort ends the thread
+// Stop ends what was posted and what engines are at; Abort ends the thread
 // after the batch that it is at, and is seen at once by one that sleeps, because
 // it rings. Descriptors are closed at exec; after a fork the child has no thread
 // and calls none of this (cabi/fork.c); when the process dies nothing is left

@@ -273,7 +273,7 @@ func (p *Progress) run() {
 			yield() // to the thread that is at it, which may wait for this processor
 			continue
 		}
-		if p.stopping.Load() && !p.pool.Ready() && !p.unfinished() {
+		if p.stopping.Load() && !p.pool.Ready() && !p.enginesActive() {
 			return
 		}
 		p.idle()
@@ -372,8 +372,8 @@ func (p *Progress) wanted() bool {
 	return false
 }
 
-// unfinished reports whether an engine is at something.
-func (p *Progress) unfinished() bool {
+// enginesActive reports whether an engine is at something.
+func (p *Progress) enginesActive() bool {
 	return slices.ContainsFunc(p.list, func(d driven) bool { return d.HasWork() || d.Attention() })
 }
 

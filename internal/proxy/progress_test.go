@@ -277,7 +277,7 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 	}
 }
 
-func TestStopFinishesWhatIsActive(t *testing.T) {
+func TestStopCompletesWhatIsActive(t *testing.T) {
 	var ops atomic.Uint64
 	p := startProgress(t, ProgressOptions{PoolSize: 256, Do: func(*Op) { ops.Add(1) }})
 	e := newEngine(t)
@@ -303,7 +303,7 @@ func TestStopFinishesWhatIsActive(t *testing.T) {
 	}
 }
 
-// TestStopHasALimit: an engine that never finishes does not hold up the end.
+// TestStopHasALimit: an engine that never completes does not hold up the end.
 func TestStopHasALimit(t *testing.T) {
 	p := startProgress(t, ProgressOptions{})
 	e := newEngine(t)

@@ -215,7 +215,7 @@ func (o *Out) Flush(s *Socket) {
 		o.divert(s.bypass)
 	}
 	for i := range o.n {
-		o.finish(s, i)
+		o.end(s, i)
 	}
 	for i, again := 0, false; i < o.n; {
 		r, errno := o.send(s, i)
@@ -294,8 +294,8 @@ func (o *Out) reset() {
 	o.n, o.pieces, o.taken = 0, 0, 0
 }
 
-// finish writes the control messages of message i.
-func (o *Out) finish(s *Socket, i int) {
+// end writes the control messages of message i.
+func (o *Out) end(s *Socket, i int) {
 	m, h, c := &o.msgs[i], &o.hdrs[i].hdr, &o.control[i]
 	o.Sent++
 	n := 0

@@ -34,9 +34,9 @@ func newNet(t *testing.T, r *rand.Rand, size int, what string) *net {
 	}
 }
 
-// finish has all ranks begin, in any order, and sees that all end and that no message
+// complete has all ranks begin, in any order, and sees that all end and that no message
 // is left.
-func (n *net) finish() {
+func (n *net) complete() {
 	n.t.Helper()
 	for _, i := range n.r.Perm(len(n.runs)) {
 		n.advance(i)
@@ -241,7 +241,7 @@ func try(t *testing.T, r *rand.Rand, c Call, a Algorithm) {
 		n.runs[i].Start(p, in[i], out[i], randomBytes(r, p.Scratch), fold)
 	}
 	want := model(&c, given, fold)
-	n.finish()
+	n.complete()
 	for i := range c.Size {
 		if !bytes.Equal(out[i], want[i]) {
 			t.Fatalf("%s: rank %d has %x, want %x", n.what, i, out[i], want[i])

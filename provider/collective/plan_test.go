@@ -113,7 +113,7 @@ func tryVector(t *testing.T, r *rand.Rand, size int, inPlace bool) {
 		}
 		n.runs[i].Start(p, in[i], out[i], randomBytes(r, p.Scratch), nil)
 	}
-	n.finish()
+	n.complete()
 	for i := range size {
 		if !bytes.Equal(out[i], want[i]) {
 			t.Fatalf("%s, %d ranks: rank %d has %x, want %x", n.what, size, i, out[i], want[i])
@@ -289,7 +289,7 @@ func TestThreads(t *testing.T) {
 				p := BuildWith(&c, []Algorithm{RecursiveDoubling, Rabenseifner}[round%2])
 				run.Start(p, in, out, make([]byte, p.Scratch), sum)
 				if !run.Advance(wire{rank, chans}) {
-					t.Error("not finished")
+					t.Error("not completed")
 					return
 				}
 				for i, v := range out {

@@ -13,7 +13,7 @@ type Transport interface {
 }
 
 // Run is an operation under way. One thread at a time may use it. It may be
-// used again once it has finished.
+// used again once it has ended.
 type Run struct {
 	plan *Plan
 	bufs [3][]byte
@@ -36,7 +36,7 @@ func (r *Run) Ended() { r.open-- }
 func (r *Run) Open() int { return r.open }
 
 // Advance does all steps that can be done, and reports whether the operation has
-// finished. To be called after Start, and when Open has become 0.
+// ended. To be called after Start, and when Open has become 0.
 func (r *Run) Advance(t Transport) bool {
 	for r.next < len(r.plan.Steps) {
 		s := &r.plan.Steps[r.next]

@@ -117,9 +117,9 @@ static double time_burst(struct burst *b, int threads)
 	return (double)(to - from) * tick_ns() / (b->threads * BURST);
 }
 
-/* finish_burst posts what is missing and drives progress until the receivers
+/* complete_burst posts what is missing and drives progress until the receivers
  * have all of it. */
-static void finish_burst(struct node *n, int peers)
+static void complete_burst(struct node *n, int peers)
 {
 	while (atomic_load(&n->shared->answer) < (uint64_t)peers) {
 		poll_cq(n);
@@ -146,7 +146,7 @@ static void post_rounds(struct node *n, struct burst *b, int threads, const char
 		if (ns < 0)
 			atomic_store(&n->shared->stop, 1);
 		pthread_barrier_wait(&n->shared->sleepers);
-		finish_burst(n, threads);
+		complete_burst(n, threads);
 		atomic_store(&n->shared->stop, 0);
 		pthread_barrier_wait(&n->shared->sleepers);
 	}

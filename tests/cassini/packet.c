@@ -50,8 +50,8 @@ static void put_chunk(struct landing *l, uint32_t offset, const uint8_t *data, u
 		l->rc = RC_NO_TRANSLATION;
 }
 
-/* finish ends a landing whose data is complete, and answers. */
-static void finish(struct landing *l, const char *from, uint32_t id)
+/* complete ends a landing whose data is complete, and answers. */
+static void complete(struct landing *l, const char *from, uint32_t id)
 {
 	struct answer a = {};
 	bool get = l->rq.op == OP_GET && l->rc == RC_OK;
@@ -75,7 +75,7 @@ static void request(const struct packet *p, const uint8_t *data)
 	if (p->n)
 		put_chunk(&l, 0, data, p->n);
 	if (p->n == p->total) {
-		finish(&l, p->from, p->id);
+		complete(&l, p->from, p->id);
 		return;
 	}
 	t = calloc(1, sizeof *t);
@@ -102,7 +102,7 @@ static void more(const struct packet *p, const uint8_t *data)
 		t->last = now_ms();
 		if (t->got >= t->total) {
 			list_remove(i);
-			finish(&t->landing, t->from, t->id);
+			complete(&t->landing, t->from, t->id);
 			free(t);
 		}
 		return;
@@ -158,7 +158,7 @@ static void cancel(struct train *t, uint8_t rc)
 	list_remove(&t->link);
 	if (t->landing.rc == RC_OK)
 		t->landing.rc = rc;
-	finish(&t->landing, t->from, t->id);
+	complete(&t->landing, t->from, t->id);
 	free(t);
 }
 

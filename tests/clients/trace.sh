@@ -32,7 +32,7 @@ start() {
 	pid=$(cat "$work/run/pid")
 }
 
-finish() {
+conclude() {
 	touch "$work/run/go" "$work/run/end"
 	wait
 }
@@ -133,7 +133,7 @@ killed() {
 	[ "$(changed)" -gt 0 ] || return 1
 	kill -KILL "$tracer"
 	until_true untouched || return 1
-	finish
+	conclude
 	grep -q '^1 passed, 0 failed' "$work/traced.log"
 }
 
@@ -183,20 +183,20 @@ start || {
 }
 "$WEFT" trace "$pid" -d 100ms --call fi_tsend >"$work/out" 2>"$work/err"
 status=$?
-finish
+conclude
 if [ $status = 0 ]; then
 	check "numbers of calls and operations" counts
-	finish
+	conclude
 	check "folded" folded
-	finish
+	conclude
 	check "killed: the probes go" killed
-	finish
+	conclude
 	check "the process ends" ends
-	finish
+	conclude
 	check "no rights" refused
-	finish
+	conclude
 	have "on a terminal" tmux && check "on a terminal" terminal
-	finish
+	conclude
 	check "a process without weft" not_weft
 elif grep -qE 'cannot trace here|The kernel' "$work/err"; then
 	skip "weft trace" "$(tr '\n' ' ' <"$work/err")"

@@ -45,15 +45,15 @@ func (c *counter) add(e event) {
 		c.output[key] = append(c.output[key], e.Output)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
-			c.finishPackage(e, key)
+			c.completePackage(e, key)
 		} else {
-			c.finishTest(e, key)
+			c.completeTest(e, key)
 		}
 		delete(c.output, key)
 	}
 }
 
-func (c *counter) finishTest(e event, key string) {
+func (c *counter) completeTest(e event, key string) {
 	switch e.Action {
 	case "pass":
 		c.passed++
@@ -67,23 +67,23 @@ func (c *counter) finishTest(e event, key string) {
 	}
 }
 
-// finishPackage counts a package that failed without a test that did: it did
+// completePackage counts a package that failed without a test that did: it did
 // not build, or it crashed.
-func (c *counter) finishPackage(e event, key string) {
+func (c *counter) completePackage(e event, key string) {
 	switch e.Action {
 	case "pass":
 		fmt.Fprintf(c.w, "ok %s (%.1f s)\n", e.Package, e.Elapsed)
 	case "fail":
 		if c.broken[e.Package] == 0 {
 			c.failed++
-			c.showUnfinished(e.Package)
+			c.showCutOff(e.Package)
 		}
 		fmt.Fprintf(c.w, "FAILED %s\n%s", e.Package, strings.Join(c.output[key], ""))
 	}
 }
 
-// showUnfinished prints what the tests said that a crash or a timeout cut off.
-func (c *counter) showUnfinished(pkg string) {
+// showCutOff prints what the tests said that a crash or a timeout cut off.
+func (c *counter) showCutOff(pkg string) {
 	for key, lines := range c.output {
 		if strings.HasPrefix(key, pkg+"\x00") && key != pkg+"\x00" {
 			fmt.Fprint(c.w, strings.Join(lines, ""))

@@ -21,6 +21,7 @@ var retired = map[string][]string{
 	"attend":   {"attends", "attended", "attending"},
 	"bury":     {"buries", "buried", "burying"},
 	"eat":      {"eats", "ate", "eaten", "eating"},
+	"finish":   {"finishes", "finished", "finishing", "unfinished"},
 	"glance":   {"glances", "glanced", "glancing"},
 	"heat":     {"heats", "heated", "heating"},
 	"he":       {"his", "him", "himself", "she", "her"},

@@ -579,5 +579,5 @@ int main(int argc, char **argv)
 			done(parts[i].name);
 		}
 	}
-	return finish("alltoall");
+	return conclude("alltoall");
 }

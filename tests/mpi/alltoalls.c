@@ -84,5 +84,5 @@ int main(int argc, char **argv)
 	free(got);
 	free(with);
 	free(without);
-	return finish("alltoalls");
+	return conclude("alltoalls");
 }

@@ -97,7 +97,7 @@ static inline void start(int *argc, char ***argv)
 }
 
 /* The last line: what the runner searches for. */
-static inline int finish(const char *program)
+static inline int conclude(const char *program)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {

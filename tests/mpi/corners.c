@@ -318,5 +318,5 @@ int main(int argc, char **argv)
 			done(parts[i].name);
 		}
 	}
-	return finish("corners");
+	return conclude("corners");
 }

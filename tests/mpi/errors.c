@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(exchange(in, 0, 0), MPI_SUCCESS);
 	unpacked();
 	if (argc < 2 || strcmp(argv[1], "kill"))
-		return finish("errors");
+		return conclude("errors");
 	MPI_Barrier(MPI_COMM_WORLD);
 	calls = 0;
 	rc = MPI_SUCCESS;

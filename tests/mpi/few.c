@@ -20,5 +20,5 @@ int main(int argc, char **argv)
 	}
 	free(in);
 	free(out);
-	return finish("few");
+	return conclude("few");
 }

@@ -143,5 +143,5 @@ int main(int argc, char **argv)
 	free(roots);
 	free(all);
 	free(between);
-	return finish("fft");
+	return conclude("fft");
 }

@@ -18,5 +18,5 @@ int main(int argc, char **argv)
 	*(void **)&run = dlsym(lib, "loaded");
 	CHECK(run);
 	run();
-	return finish("loads");
+	return conclude("loads");
 }

@@ -123,5 +123,5 @@ int main(int argc, char **argv)
 	run(by_comm, "by_comm");
 	run(mprobers, "mprobers");
 	CHECK_EQ(taken, THREADS * ROUNDS);
-	return finish("mt");
+	return conclude("mt");
 }

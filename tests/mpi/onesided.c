@@ -229,5 +229,5 @@ int main(int argc, char **argv)
 	MPI_Win_free(&win);
 	free(mem);
 	free(buf);
-	return finish("onesided");
+	return conclude("onesided");
 }

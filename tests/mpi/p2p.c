@@ -297,5 +297,5 @@ int main(int argc, char **argv)
 	test_self();
 	test_persistent();
 	test_truncate();
-	return finish("p2p");
+	return conclude("p2p");
 }

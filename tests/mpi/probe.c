@@ -170,5 +170,5 @@ int main(int argc, char **argv)
 	test_mprobe();
 	test_cancel();
 	test_cancel_race();
-	return finish("probe");
+	return conclude("probe");
 }

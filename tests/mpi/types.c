@@ -196,5 +196,5 @@ int main(int argc, char **argv)
 	test_dup();
 	test_split();
 	test_create_and_inter();
-	return finish("types");
+	return conclude("types");
 }

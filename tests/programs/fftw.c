@@ -126,5 +126,5 @@ int main(int argc, char **argv)
 	fftw_free(out);
 	free(times);
 	fftw_mpi_cleanup();
-	return finish("fftw");
+	return conclude("fftw");
 }

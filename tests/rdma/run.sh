@@ -15,7 +15,7 @@ passed=0
 failed=0
 skipped=0
 
-finish() {
+conclude() {
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 	exit
@@ -24,7 +24,7 @@ finish() {
 skip() {
 	echo "SKIPPED virtual machines with RDMA: $1"
 	skipped=1
-	finish
+	conclude
 }
 
 [ "$(uname -m)" = x86_64 ] || skip "they share this host's programs, and their kernel is for x86-64"
@@ -49,13 +49,13 @@ build() {
 }
 if ! build; then
 	failed=1
-	finish
+	conclude
 fi
 if ! "$dir/vm" -dir "$dir" prepare kernel >"$log/prepare" 2>&1; then
 	cat "$log/prepare"
 	[ -d "$dir/package" ] || skip "the kernel's package cannot be fetched"
 	failed=1
-	finish
+	conclude
 fi
 echo "virtual machines: $(basename "$dir"/package/boot/vmlinuz-*), accelerator $accel"
 
@@ -215,4 +215,4 @@ else
 		"$pairs TestPair -test.timeout 340s" \
 		"$traffic TestPair -test.timeout 590s"
 fi
-finish
+conclude

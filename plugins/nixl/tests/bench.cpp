@@ -100,11 +100,11 @@ static double stream(Subject &subject, const Road &road, int rank, const Figure 
 	double begin = now();
 	for (size_t i = 0; i < writes; i++) {
 		size_t at = i % figure.window;
-		OK(finish(s, subject.requests[at], status[at]));
+		OK(complete(s, subject.requests[at], status[at]));
 		status[at] = s.agent.postXferReq(subject.requests[at], &none);
 	}
 	for (size_t at = 0; at < figure.window; at++)
-		OK(finish(s, subject.requests[at], status[at]));
+		OK(complete(s, subject.requests[at], status[at]));
 	double spent = now() - begin;
 	OK(run(s, subject.requests[0], &end));
 	return double(writes * bytes) / spent / 1e9;

@@ -327,7 +327,7 @@ static void two(const char *here, const char *there, bool thread)
 		nixl_status_t status = s.agent.postXferReq(request, &a);
 		kill(owners[i]->pid, SIGKILL);
 		owners[i]->wait();
-		while ((status = finish(s, request, status)) == NIXL_SUCCESS) /* until it is known to be gone */
+		while ((status = complete(s, request, status)) == NIXL_SUCCESS) /* until it is known to be gone */
 			status = s.agent.postXferReq(request, &a);
 		CHECK_THAT(status == NIXL_ERR_REMOTE_DISCONNECT);
 		EXPECT(s.agent.postXferReq(request, &a), NIXL_ERR_NOT_FOUND); /* NIXL has invalidated it */

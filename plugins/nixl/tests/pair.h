@@ -163,7 +163,7 @@ inline nixl_xfer_dlist_t pieces(uintptr_t at, size_t len, size_t stride = 0, siz
 }
 
 /* Polls a transfer until it has ended; the other agent, if one is given, may have to take part. */
-inline nixl_status_t finish(Side &s, nixlXferReqH *request, nixl_status_t status, Side *other = nullptr)
+inline nixl_status_t complete(Side &s, nixlXferReqH *request, nixl_status_t status, Side *other = nullptr)
 {
 	while (status == NIXL_IN_PROG) {
 		if (other)
@@ -179,7 +179,7 @@ inline nixl_status_t run(Side &s, nixlXferReqH *request, const std::string *note
 
 	if (note)
 		a.notif = *note;
-	return finish(s, request, s.agent.postXferReq(request, &a), other);
+	return complete(s, request, s.agent.postXferReq(request, &a), other);
 }
 
 /* Enters a network namespace. */

@@ -20,14 +20,14 @@
 //	|        | failed |  seen   |    count    |
 //	+--------+--------+---------+-------------+
 //
-// count is of the chunks that it has finished, in all rounds; failed says that it could not copy one, for good; seen is
-// of the offers that it has polled, where the opener asks. The opener gives no buffer back before the count says that
-// all chunks that the helper took are finished, or the helper is dead: a late write would spoil memory that the
+// count is of the chunks that it has completed, in all rounds; failed says that it could not copy one, for good; seen
+// is of the offers that it has polled, where the opener asks. The opener gives no buffer back before the count says
+// that all chunks that the helper took are complete, or the helper is dead: a late write would spoil memory that the
 // application has back.
 //
 // A round ends when all its chunks are taken. Then the opener begins one with the next operation with the same helper,
-// which finds the offer when it has finished its last chunk: neither waits for the other between two operations. Two
-// rounds are unfinished at a time at most.
+// which finds the offer when it has completed its last chunk: neither waits for the other between two operations. Two
+// rounds run at a time at most.
 //
 // [Rounds] is what an opener keeps of its rounds with one helper, [Words] the words.
 //
@@ -51,7 +51,7 @@ const (
 	failedBit = 1 << 47
 )
 
-// MaxRounds is how many rounds with one helper may be unfinished.
+// MaxRounds is how many rounds with one helper may run.
 const MaxRounds = 2
 
 // Outcome is what a round has led to for the operation that its opener shares.
@@ -156,8 +156,8 @@ func (w *Words) Wait(needs uint32, polls int) (done, failed bool) {
 	return false, false
 }
 
-// Finished is the helper's count: of the chunks that it has finished, modulo 2^32, and whether it failed at one.
-func (w *Words) Finished() (n uint32, failed bool) {
+// Done is the helper's count: of the chunks that it has completed, modulo 2^32, and whether it failed at one.
+func (w *Words) Done() (n uint32, failed bool) {
 	h := atomic.LoadUint64(&w[1])
 	return uint32(h), h&failedBit != 0
 }

@@ -13,7 +13,7 @@ func begin(t *testing.T, r *Rounds, w *Words, n uint64) uint64 {
 }
 
 // TestRounds goes through two rounds with a helper that has counted before: the second begins when all chunks of the
-// first are taken, a third when the helper has finished those of the first.
+// first are taken, a third when the helper has completed those of the first.
 func TestRounds(t *testing.T) {
 	var r Rounds
 	w := Words{0, 1<<32 - 1}
@@ -36,13 +36,13 @@ func TestRounds(t *testing.T) {
 		t.Errorf("a round without the helper needs the count %d, want %d", next, needs)
 	}
 	if r.Ready() {
-		t.Error("a third round may begin while two are unfinished")
+		t.Error("a third round may begin while two are incomplete")
 	}
 	w.Count(false)
 	if done, failed := w.Wait(needs, 1); !done || failed {
 		t.Errorf("done %v, failed %v", done, failed)
 	}
-	r.Finish()
+	r.End()
 	if begin(t, &r, &w, 1); r.Offers() != 3 {
 		t.Errorf("%d offers", r.Offers())
 	}
@@ -71,7 +71,7 @@ func TestUnseen(t *testing.T) {
 		r.Cancel()
 		round := begin(t, &r, &w, 1)
 		r.Taken(1 - w.Stop(round, 1))
-		r.Finish()
+		r.End()
 	}
 	if n := r.Unseen(&w); n != MaxRounds {
 		t.Errorf("%d offers are not seen, want %d", n, MaxRounds)

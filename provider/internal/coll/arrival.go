@@ -66,5 +66,5 @@ func (a *arrivals) add(n int, count func(c *cq.Counter, n uint64)) {
 		return
 	}
 	a.counter = nil
-	c.Finish(func(c *cq.Counter) { count(c, uint64(n)) })
+	c.ReleaseAfter(func(c *cq.Counter) { count(c, uint64(n)) })
 }

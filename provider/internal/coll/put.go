@@ -315,7 +315,7 @@ func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *c
 	t := xs.spare
 	if t == nil {
 		t = &collCopy{xs: xs}
-		t.done.Func, t.done.Idempotent = func(c *hw.Completion) { t.finished(c.Err()) }, true
+		t.done.Func, t.done.Idempotent = func(c *hw.Completion) { t.copied(c.Err()) }, true
 	} else {
 		xs.spare = t.next
 	}
@@ -326,9 +326,9 @@ func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *c
 
 func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.flush, t.next, xs.spare = nil, nil, xs.spare, t }
 
-// finished takes in that a put or a get has ended. The transport calls it under the progress lease, or while the
+// copied takes in that a put or a get has ended. The transport calls it under the progress lease, or while the
 // endpoint closes.
-func (t *collCopy) finished(err error) {
+func (t *collCopy) copied(err error) {
 	xs, o := t.xs, t.op
 	t.ended, t.err = true, err
 	x := o.exchange

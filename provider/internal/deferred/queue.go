@@ -81,7 +81,7 @@ func (q *Queue) Changes(w *Op, c *cq.Counter, value uint64, add bool) {
 	}
 	w.Post = func() error {
 		if q.remove(w.Number) != nil {
-			c.Finish(change)
+			c.ReleaseAfter(change)
 		}
 		return nil
 	}
@@ -121,7 +121,7 @@ func (q *Queue) End(number uint64, failed bool, n uint64) {
 	if w == nil || w.Done == nil {
 		return
 	}
-	w.Done.Finish(func(c *cq.Counter) {
+	w.Done.ReleaseAfter(func(c *cq.Counter) {
 		if failed {
 			c.CountError(1)
 		} else {

@@ -16,7 +16,7 @@ func (q *Queue) PostReady() {
 }
 
 // run goes through the lists, unless another thread does or this one does
-// further up its stack: that thread polls again when it has finished.
+// further up its stack: that thread polls again when it has ended.
 func (q *Queue) run() {
 	for q.runMu.TryLock() {
 		q.retry()

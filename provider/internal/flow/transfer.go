@@ -81,14 +81,14 @@ func (t *Transfer) Unpost(seg congestion.Segment) (ended, posted bool) {
 // its completion says (hw.Completion). The caller calls [Flow.Pump] then, unless the segment has ended as it was
 // posted.
 func (t *Transfer) Ended(seg congestion.Segment, late time.Duration) {
-	var finished bool
+	var ended bool
 	if t.Status == fi.Success {
 		now := t.flow.set.now()
-		finished = t.flow.window.Done(now, &t.Operation, seg, seg.Took(now, late))
+		ended = t.flow.window.Done(now, &t.Operation, seg, seg.Took(now, late))
 	} else {
-		finished = t.flow.window.Fail(&t.Operation, seg, t.Status)
+		ended = t.flow.window.Fail(&t.Operation, seg, t.Status)
 	}
-	if finished {
+	if ended {
 		t.end()
 	}
 }

@@ -119,7 +119,7 @@ func (op *Op) Pump() bool {
 	if full {
 		return false
 	}
-	return op.pending.Add(-1) != 0 || op.finish()
+	return op.pending.Add(-1) != 0 || op.endQueued()
 }
 
 // postNext posts the next elements, those that go as one request or that a device takes, and goes on behind them. It
@@ -167,15 +167,15 @@ func (op *Op) postElement(to Peer, over Path, el *Element) error {
 
 // end takes in that all elements have ended.
 func end(op *Op) {
-	if !op.finish() {
+	if !op.endQueued() {
 		op.list.of.ep.Enter(op)
 	}
 }
 
-// finish is end for the thread that runs the work queue: false says that there is no room, or that elements are left
+// endQueued is end for the thread that runs the work queue: false says that there is no room, or that elements are left
 // which a device has refused, and Pump is to be called again. What was written is put in its place, and the operation
 // completes, or its notification goes, and then it does.
-func (op *Op) finish() bool {
+func (op *Op) endQueued() bool {
 	o := op.list.of
 	if op.stream.again(op) {
 		op.pending.Store(1)

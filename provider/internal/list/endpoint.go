@@ -83,7 +83,7 @@ type ByDevice interface {
 type Sharing interface {
 	// Shares reports whether the target at a path may be offered a share.
 	Shares(over Path) bool
-	// Reap ends shared operations whose targets have finished.
+	// Reap ends shared operations whose targets have completed them.
 	Reap()
 	// Offer begins a round of n chunks and offers it. False: that cannot be now.
 	Offer(over Path, n uint64, h *wire.Share) (Round, bool)

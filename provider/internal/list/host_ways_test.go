@@ -67,7 +67,7 @@ func (h *host) targetCopies(s *Share) {
 	}
 }
 
-// endShare has the target finish its last chunk.
+// endShare has the target complete its last chunk.
 func (h *host) endShare() {
 	s := h.shares[0]
 	switch {

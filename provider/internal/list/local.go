@@ -160,7 +160,7 @@ func (op *Op) register(over Path) *rkey.Local {
 	return &m.used.local
 }
 
-// Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
+// Unregister ends the registrations of posts that an endpoint which is closed leaves under way.
 func (o *Posts) Unregister() {
 	o.under.Each(func(op *Op) bool {
 		op.unregister()

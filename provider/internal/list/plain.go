@@ -73,5 +73,5 @@ func (op *Op) pumpPlain() bool {
 		}
 		o.notified = true
 	}
-	return op.pending.Add(-1) != 0 || op.finish()
+	return op.pending.Add(-1) != 0 || op.endQueued()
 }

@@ -126,7 +126,7 @@ func (o *Outbox) lock() (ends []ended) {
 // unlock gives the lock back, with what has ended.
 func (o *Outbox) unlock(ends []ended) {
 	o.mu.Unlock()
-	o.finish(ends)
+	o.complete(ends)
 	if o.steps.Any() {
 		o.run()
 	}
@@ -145,7 +145,7 @@ func (o *Outbox) run() {
 	for o.mu.TryLock() {
 		ends := o.catchUp(nil)
 		o.mu.Unlock()
-		o.finish(ends)
+		o.complete(ends)
 		if !o.steps.Any() {
 			return
 		}
@@ -503,8 +503,8 @@ func (o *Outbox) waiting(context uint64) *Outgoing {
 	return nil
 }
 
-// finish gives what has ended to its owners.
-func (o *Outbox) finish(ends []ended) {
+// complete gives what has ended to its owners.
+func (o *Outbox) complete(ends []ended) {
 	for i := range ends {
 		end := &ends[i]
 		end.peer.Count(-1)

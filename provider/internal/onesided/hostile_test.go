@@ -88,7 +88,7 @@ func TestHostile(t *testing.T) {
 		for range 30 {
 			h.step()
 		}
-		h.finish()
+		h.complete()
 	}
 	if bad == 0 {
 		t.Error("no message is refused")

@@ -479,8 +479,8 @@ func (op *operation) answered(h *host, src hw.Source, d *wire.Done) {
 	h.t.Fatalf("%v of byte %d, %d are read", d.Status, d.At, op.at)
 }
 
-// finish has the target send all that waits, and checks the ends of all operations.
-func (h *host) finish() {
+// complete has the target send all that waits, and checks the ends of all operations.
+func (h *host) complete() {
 	h.t.Helper()
 	for n := 0; h.target.Replying(); n++ {
 		if h.target.Reply(); n > 10_000 {

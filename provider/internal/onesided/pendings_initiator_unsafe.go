@@ -113,7 +113,7 @@ func (a *Answers) Fetched(src hw.Source, id, at uint64, payload []byte) {
 	last := dataplane.Place(f, uintptr(unsafe.Pointer(unsafe.SliceData(payload))), uint64(len(payload)))
 	runtime.KeepAlive(payload)
 	if last {
-		a.finish(f, fi.Success)
+		a.complete(f, fi.Success)
 	}
 }
 
@@ -124,11 +124,11 @@ func (a *Answers) Ended(src hw.Source, id uint64, d *wire.Done) {
 		a.ep.Malformed(src, "outcome of operation %#x, which does not wait for it", id)
 		return
 	}
-	a.finish(f, d.Status)
+	a.complete(f, d.Status)
 }
 
-// finish completes an operation.
-func (a *Answers) finish(f *hot.Pending, status fi.Errno) {
+// complete completes an operation.
+func (a *Answers) complete(f *hot.Pending, status fi.Errno) {
 	context, flags, completes, bytes := f.Context, f.Flags, f.Completes != 0, f.Bytes
 	order.Store32(&f.Busy, 0) // another operation may take it
 	a.ep.Complete(context, flags, completes, status, bytes)
@@ -154,9 +154,9 @@ func (a *Answers) lose(link uint32, status fi.Errno, gone bool) {
 		}
 		switch l, ok := a.ep.LinkTo(fi.Addr(f.Dest), f.Ring); {
 		case ok && gone && l == link:
-			a.finish(f, status)
+			a.complete(f, status)
 		case !ok || !a.ep.Leads(l, f.Ring):
-			a.finish(f, fi.ECONNRESET)
+			a.complete(f, fi.ECONNRESET)
 		}
 	}
 }

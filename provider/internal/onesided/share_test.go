@@ -81,7 +81,7 @@ func TestShare(t *testing.T) {
 		if h.target.Helps() {
 			h.target.Help()
 		}
-		if count, failed := s.words.Finished(); failed || uint64(count) != chunks-back || h.target.Helps() {
+		if count, failed := s.words.Done(); failed || uint64(count) != chunks-back || h.target.Helps() {
 			t.Fatalf("seed %d: %d chunks of %d from %d on are counted, failed %v", seed, count, chunks, back, failed)
 		}
 		if why <= 4 && back != chunks {
@@ -148,7 +148,7 @@ func TestShareList(t *testing.T) {
 			Key: total, Local: address(array), Want: uint64(len(list)), Chunk: per, Read: read, List: true,
 		}, 0)
 		back := s.words.Stop(round, chunks)
-		if count, failed := s.words.Finished(); failed || uint64(count) != chunks-back || h.target.Helps() {
+		if count, failed := s.words.Done(); failed || uint64(count) != chunks-back || h.target.Helps() {
 			t.Fatalf("seed %d: %d chunks from %d on are counted, failed %v", seed, count, back, failed)
 		}
 		for c := chunks; c > back; c-- {
@@ -191,7 +191,7 @@ func TestShareLost(t *testing.T) {
 	a, b := h.shares(0), h.shares(1)
 	a.offer(64, w, 0)
 	b.offer(64, w, 0)
-	if n, failed := a.words.Finished(); !failed || n == 0 || h.target.Left().Helps != 2 {
+	if n, failed := a.words.Done(); !failed || n == 0 || h.target.Left().Helps != 2 {
 		t.Fatalf("%d chunks, failed %v, left %+v", n, failed, h.target.Left())
 	}
 	h.target.SourceLost(0)

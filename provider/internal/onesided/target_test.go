@@ -22,7 +22,7 @@ func TestModel(t *testing.T) {
 		for range 150 {
 			h.step()
 		}
-		h.finish()
+		h.complete()
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -48,7 +48,7 @@ func TestClosed(t *testing.T) {
 				refused++
 			}
 		}
-		h.finish()
+		h.complete()
 	}
 	if refused == 0 {
 		t.Error("nothing was refused later")
@@ -74,6 +74,6 @@ func TestLost(t *testing.T) {
 		for range 20 {
 			h.step()
 		}
-		h.finish()
+		h.complete()
 	}
 }

@@ -48,7 +48,7 @@ const (
 // posting threads, subtracted from by the lease holder, or by a posting thread; read by posting threads; sequentially
 // consistent.
 type Peer struct {
-	operations atomic.Int32 // that are not finished
+	operations atomic.Int32 // that are not ended
 	unsent     atomic.Int32 // that have messages left to send
 	reads      atomic.Int32 // reads that others wait for
 }
@@ -76,7 +76,7 @@ func (r Rules) InTurn(p *Peer, k Kind) bool {
 	return true
 }
 
-// Idle reports whether all operations on the peer are finished.
+// Idle reports whether all operations on the peer are ended.
 func (p *Peer) Idle() bool { return p.operations.Load() == 0 }
 
 // Begin counts an operation that goes as messages, before the first is sent. holds: others wait for it, a read.

@@ -103,7 +103,7 @@ func TestHostile(t *testing.T) {
 				net.progress()
 			}
 		}
-		net.finish(others)
+		net.complete(others)
 		bad.die()
 		net.settle(all)
 		for _, x := range all {

@@ -180,8 +180,8 @@ func eachNetwork(
 	}
 }
 
-// finish has exchanges end, and checks them.
-func (net *network) finish(all []*exchange) {
+// complete has exchanges end, and checks them.
+func (net *network) complete(all []*exchange) {
 	net.settle(all)
 	for _, x := range all {
 		net.check(x)
@@ -202,7 +202,7 @@ func (net *network) begin(n, steps int) []*exchange {
 func TestModel(t *testing.T) {
 	helped, wrote := uint64(0), 0
 	eachNetwork(t, 20, func(t *testing.T, net *network, _ uint64) {
-		net.finish(net.begin(12, 0))
+		net.complete(net.begin(12, 0))
 		for _, n := range net.nodes {
 			helped += n.counts[stats.RxHelped]
 			if wrote += n.wrote; n.bad != 0 {
@@ -223,7 +223,7 @@ func TestLost(t *testing.T) {
 	eachNetwork(t, 30, func(t *testing.T, net *network, seed uint64) {
 		all := net.begin(9, int(seed)%15)
 		net.nodes[seed%3].die()
-		net.finish(all)
+		net.complete(all)
 	}, nil)
 }
 
@@ -241,7 +241,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		n.restart()
-		net.finish(net.begin(9, 0))
+		net.complete(net.begin(9, 0))
 	}, nil)
 }
 
@@ -263,7 +263,7 @@ func TestDetach(t *testing.T) {
 		n.protocol.Close()
 		n.protocol.Abandon()
 		n.die()
-		net.finish(all)
+		net.complete(all)
 	}, nil)
 }
 

@@ -273,8 +273,8 @@ func (n *node) send(to int, tag uint64, lengths ...int) *message {
 	return m
 }
 
-// finishTx ends a request. Its memory is the program's again.
-func (n *node) finishTx(id uint64, status fi.Errno) {
+// completeTx ends a request. Its memory is the program's again.
+func (n *node) completeTx(id uint64, status fi.Errno) {
 	m := n.sent[id]
 	delete(n.sent, id)
 	rkey.Close(n.exposed.Remove(id))
@@ -293,7 +293,7 @@ func (n *node) onAck(src hw.Source, header uint64, head, payload []byte) {
 		n.bad++
 		return
 	}
-	n.finishTx(header, status)
+	n.completeTx(header, status)
 }
 
 // receive posts a receive for a message with a tag, in parts of some lengths.
@@ -394,7 +394,7 @@ func (n *node) hearsOfEnd(of int) {
 	n.protocol.PeerLost(uint32(of), fi.ECONNRESET)
 	n.requests.Range(func(id uint64, req *dataplane.Request) {
 		if int(req.Link) == of && req.Live.CompareAndSwap(uint32(id>>32), 0) {
-			n.finishTx(id, fi.ECONNRESET)
+			n.completeTx(id, fi.ECONNRESET)
 		}
 	})
 }
@@ -417,7 +417,7 @@ func (n *node) restart() {
 	}
 	n.protocol.Close()
 	for id := range n.sent {
-		n.finishTx(id, fi.ECONNRESET)
+		n.completeTx(id, fi.ECONNRESET)
 	}
 	for _, to := range n.nodes {
 		to.heard[n.number], to.shared[n.number], n.shared[to.number] = 0, [4]uint64{}, [4]uint64{}

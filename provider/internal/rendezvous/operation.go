@@ -28,7 +28,7 @@ type operation struct {
 	// of one whose copy is shared
 	share bool   // it is to be offered to the sender before it is read
 	taken bool   // all chunks are; then
-	needs uint32 // the sender's count when it has finished those that it took, and
+	needs uint32 // the sender's count when it has completed those that it took, and
 	back  uint64 // the first of them
 	round uint64 // 0: not shared
 	chunk uint64 // bytes

@@ -150,7 +150,7 @@ func (p *Protocol) Abandon() {
 	p.left = nil
 }
 
-// Close takes back what was registered for messages that an endpoint which is closed leaves unfinished.
+// Close takes back what was registered for messages that an endpoint which is closed leaves under way.
 func (p *Protocol) Close() {
 	for _, regions := range p.landings {
 		rkey.Close(regions)

@@ -19,7 +19,7 @@ import (
 // WaitPolls is how often a step of progress reads the count of a helper before it ends: about the time of a chunk.
 const WaitPolls = 5000
 
-// AbandonTime bounds how long an endpoint that is closed waits for its senders to finish the chunks that they are at.
+// AbandonTime bounds how long an endpoint that is closed waits for its senders to complete the chunks that they are at.
 const AbandonTime = time.Second
 
 // chunkSize is the size of a chunk of a message of n bytes, whole pages.
@@ -97,7 +97,7 @@ func (p *Protocol) stepShared(op *operation, polls int) bool {
 	if op.status == fi.EACCES {
 		// The kernel lets this side not read. The sender is stopped: begin anew, in fragments.
 		s.Refuse()
-		s.Finish()
+		s.End()
 		op.round, op.status = 0, fi.Success
 		p.pull(op)
 		return true
@@ -133,7 +133,7 @@ func (p *Protocol) endRound(op *operation, back, n uint64) {
 // endShared completes a shared operation.
 func (p *Protocol) endShared(op *operation) bool {
 	s := &p.shared[op.Src]
-	s.Finish()
+	s.End()
 	if !op.taken {
 		s.Close()
 	}

@@ -31,7 +31,7 @@
 //
 // An [Initiator] is for any thread. A [Protocol] is for the holder of the progress lease of the endpoint, which keeps
 // it behind the lease (package lease). A request belongs to the thread that posts it until its last message is about to
-// be sent, or until it is queued; from then on to the holder of the lease. It is finished once, by the thread that
+// be sent, or until it is queued; from then on to the holder of the lease. It is ended once, by the thread that
 // claims it.
 //
 // # Peers

@@ -41,7 +41,7 @@ type Completions interface {
 
 // Peers are those that the endpoint reaches.
 type Peers interface {
-	// Link returns the link of a number that a request, which is not finished, has.
+	// Link returns the link of a number that a request, which is not ended, has.
 	Link(number uint32) *Link
 	// Ready returns the link's path if it works.
 	Ready(l *Link) (*Path, bool)

@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 				for range 600 {
 					h.step(n%4 == 3)
 				}
-				h.finish()
+				h.complete()
 			}
 		})
 	}
@@ -319,8 +319,8 @@ func (h *host) sent() (n int) {
 	return n
 }
 
-// finish has all operations end, and finds nothing left.
-func (h *host) finish() {
+// complete has all operations end, and finds nothing left.
+func (h *host) complete() {
 	h.full = 0
 	left := func() (n int) {
 		for _, op := range h.ops {

@@ -158,7 +158,7 @@ func (pr *Protocol) Busy() bool {
 	return len(pr.waiting) != pr.unanswered || pr.flows.Busy() || pr.Requested()
 }
 
-// answered takes off what the target has answered for and finishes the request when that was the last.
+// answered takes off what the target has answered for and ends the request when that was the last.
 func (pr *Protocol) answered(src hw.Source, id uint64, d *wire.Done) {
 	in := pr.in
 	req, known := in.requests.Lookup(id)

@@ -15,7 +15,7 @@ import (
 //
 // The thread that posts it owns it until its last message is about to be sent, or
 // until it is queued for progress; from then on the holder of the progress lease
-// does. It is finished once, by the thread that claims it: see live.
+// does. It is ended once, by the thread that claims it: see live.
 type Request struct {
 	context uint64
 	flags   uint64 // flagIsRead and those behind it
@@ -53,7 +53,7 @@ type Request struct {
 	failed uint64
 	// live is the generation of the request's id when all its messages are
 	// sent, else 0. Stored by the owner before the last message, changed to 0
-	// by compare-and-swap by the thread that finishes the request; sequentially
+	// by compare-and-swap by the thread that ends the request; sequentially
 	// consistent.
 	live atomic.Uint32
 }

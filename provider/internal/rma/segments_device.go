@@ -126,7 +126,7 @@ func (d *segmentPiece) ended(err error) {
 	m.Pump()
 }
 
-// Leave takes back what was registered for operations that an endpoint which is closed leaves unfinished.
+// Leave takes back what was registered for operations that an endpoint which is closed leaves under way.
 func (pr *Protocol) Leave() {
 	pr.in.devices.leave()
 	for _, t := range pr.transfers {

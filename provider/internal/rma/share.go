@@ -20,10 +20,10 @@ import (
 // chunks from the back (package onesided). A target that has two offers unread gets no other, so one that computes
 // costs two slots of its ring.
 //
-// The post returns when all chunks are taken. The target finishes a chunk that it has taken before it takes in anything
-// that is sent later, so messages still come after the data. The operation completes when the target's count says that
-// its chunks are finished; until then it waits in Initiator.shares, where progress or a later post finds it. What the
-// target could not copy is done again as messages.
+// The post returns when all chunks are taken. The target completes a chunk that it has taken before it takes in
+// anything that is sent later, so messages still come after the data. The operation completes when the target's count
+// says that its chunks are complete; until then it waits in Initiator.shares, where progress or a later post finds it.
+// What the target could not copy is done again as messages.
 
 // shares are an endpoint's operations that are shared with their targets.
 type shares struct {
@@ -31,7 +31,7 @@ type shares struct {
 	// it for some loads and stores; one that does not get it shares nothing.
 	mu    sync.Mutex
 	peers map[hw.Endpoint]*Rounds
-	ops   pending.List[*sharedOp] // that the target has not finished
+	ops   pending.List[*sharedOp] // that the target has not completed
 	spare []*sharedOp
 
 	// waiting is the length of ops. Written under mu, read by any thread;
@@ -48,15 +48,15 @@ type Rounds struct {
 	last      span      // what the last operation that might have been delegated writes
 }
 
-// sharedOp is an operation of which the target has not finished its share.
+// sharedOp is an operation of which the target has not completed its share.
 type sharedOp struct {
 	args      Operation // without the vectors
 	local     fi.IOVec
 	remote    fi.RMAIOVec
 	link      *Link
 	path      *Path
-	needs     uint32 // the target's count when it has finished
-	ended     bool   // the target has finished
+	needs     uint32 // the target's count when it has completed it
+	ended     bool   // the target has completed it
 	again     bool   // chunks are missing: the operation is done again as messages
 	completes bool   // it writes a completion
 
@@ -96,7 +96,7 @@ func (in *Initiator) Forget(ep hw.Endpoint) {
 
 // mayHelp reports whether the target may copy a share of an operation that the posting
 // thread can do. Not where a thread may sleep on a doorbell: the target rings none when
-// it has finished its last chunk.
+// it has completed its last chunk.
 func (in *Initiator) mayHelp(a *Operation, p *Path) bool {
 	return !in.rules.On() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
 		!a.Injects() && !in.host.Sleeps()
@@ -189,11 +189,11 @@ func (in *Initiator) endOpen(op sharedOp, took uint64, err error) claim.Outcome 
 	op.needs = r.Taken(took)
 	ended, failed := r.words.Wait(op.needs, 1)
 	if errors.Is(err, hw.ErrPeerDead) {
-		r.Finish()
+		r.End()
 		return claim.Dead
 	}
 	if ended {
-		r.Finish()
+		r.End()
 		if failed || err != nil {
 			return claim.Alone
 		}
@@ -226,7 +226,7 @@ func (in *Initiator) addShared(from sharedOp) *sharedOp {
 	return op
 }
 
-// Reap ends the operations whose targets have finished, as far as they have not failed.
+// Reap ends the operations whose targets have completed them, as far as they have not failed.
 func (in *Initiator) Reap() { in.reap(nil) }
 
 // reap is Reap. pr is the protocol of a caller that has the progress lease, nil: it has not, and what fails is left.
@@ -267,7 +267,7 @@ func (in *Initiator) reapShare(op *sharedOp, pr *Protocol) bool {
 			return true
 		}
 		op.ended = true
-		r.Finish()
+		r.End()
 		if failed {
 			r.Refuse()
 			op.again = true
@@ -292,7 +292,7 @@ func (in *Initiator) reapShare(op *sharedOp, pr *Protocol) bool {
 	return true
 }
 
-// endList ends a list of which the target has finished its chunks. It reports false when the rest cannot go now. The
+// endList ends a list of which the target has completed its chunks. It reports false when the rest cannot go now. The
 // caller has shares.mu.
 func (op *sharedOp) endList() bool {
 	if !op.again {
@@ -346,7 +346,7 @@ func (pr *Protocol) repost(op *sharedOp) bool {
 	return true
 }
 
-// Abandon waits until targets have finished what they are at, because the
+// Abandon waits until targets have completed what they are at, because the
 // endpoint is closed.
 func (pr *Protocol) Abandon() {
 	s := &pr.in.shares

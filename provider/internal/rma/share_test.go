@@ -87,26 +87,26 @@ func TestShare(t *testing.T) {
 				t.Errorf("%s: not ended", what)
 			}
 		}
-		if h.finish(); !bytes.Equal(p.memory[addr:][:longWrite], local) || h.in.Waiting() != 0 {
+		if h.complete(); !bytes.Equal(p.memory[addr:][:longWrite], local) || h.in.Waiting() != 0 {
 			t.Errorf("%s: wrong bytes, or %d wait", what, h.in.Waiting())
 		}
 	}
 }
 
-// TestShareLost: the target goes before it has finished its share, or behind that.
+// TestShareLost: the target goes before it has completed its share, or behind that.
 func TestShareLost(t *testing.T) {
-	for _, finished := range []bool{false, true} {
+	for _, completed := range []bool{false, true} {
 		h, p, op, local, addr := shared(t, longWrite, 1)
-		if finished {
+		if completed {
 			p.help(local, addr, false)
 		}
 		p.dead = true
 		if h.in.Reap(); op.ended {
-			t.Errorf("finished %v: ended without the lease", finished)
+			t.Errorf("completed %v: ended without the lease", completed)
 		}
 		h.pump()
 		if !op.ended || h.in.Waiting() != 0 || p.link.InFlight.Load() != 0 {
-			t.Errorf("finished %v: ended %v, %d wait", finished, op.ended, h.in.Waiting())
+			t.Errorf("completed %v: ended %v, %d wait", completed, op.ended, h.in.Waiting())
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestDelegate(t *testing.T) {
 		if read != (polls == 1) || !op.ended {
 			t.Errorf("all read %v: ended %v after %d polls", read, op.ended, polls)
 		}
-		if h.finish(); !bytes.Equal(p.memory[addr:][:len(local)], local) {
+		if h.complete(); !bytes.Equal(p.memory[addr:][:len(local)], local) {
 			t.Error("wrong bytes")
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proxy"
 )
 
-// stopTime bounds how long the end of the last user waits for the thread to finish.
+// stopTime bounds how long the end of the last user waits for the thread to end.
 const stopTime = time.Second
 
 // Thread is the service thread, if there are users of it. Any thread may call its methods.

@@ -45,7 +45,7 @@ static void receive(int n)
 		MPI_Irecv(in[i], len, MPI_BYTE, !rank, 1, MPI_COMM_WORLD, &requests[i]);
 }
 
-static void finish(int n)
+static void conclude(int n)
 {
 	if (n == 1)
 		MPI_Wait(requests, MPI_STATUS_IGNORE);
@@ -61,7 +61,7 @@ static void transmit(int n)
 	}
 	for (int i = 0; i < n; i++)
 		MPI_Isend(out, len, MPI_BYTE, !rank, 1, MPI_COMM_WORLD, &requests[i]);
-	finish(n);
+	conclude(n);
 }
 
 /* Sends n messages, whose receives are posted. */
@@ -76,7 +76,7 @@ static void sends(int n)
 	mark();
 	meet();
 	if (rank)
-		finish(n);
+		conclude(n);
 	meet();
 }
 
@@ -93,7 +93,7 @@ static void receives(int n)
 	meet();
 	mark();
 	if (!rank)
-		finish(n);
+		conclude(n);
 	mark();
 	meet();
 }

@@ -33,7 +33,7 @@ int weftGoInit(struct weft_host *host)
 {
 	return host ? 0 : -FI_EINVAL;
 }
-void weft_finish(void (*work)(void), unsigned seconds)
+void weft_at_end(void (*work)(void), unsigned seconds)
 {
 	(void)work, (void)seconds;
 }

@@ -18,7 +18,7 @@ Measured with ` + "`make bench`" + ` (` + "`weft bench`" + ` and tests/bench): t
 MPI or provider in turn over short rounds of one run. What MPI programs get comes first; then what
 programs of libfabric get, beside shm of libfabric's main branch and of older ones. Ratios are the median of the rounds'
 ratios. Absolute figures belong to the machine.
-A dash stands for a test that the provider does not finish, for one that it refuses, and for a figure that was
+A dash stands for a test that the provider does not complete, for one that it refuses, and for a figure that was
 not measured.
 
 `

@@ -37,7 +37,7 @@ type run struct {
 	noise *noise
 }
 
-// measure runs all rounds. A test that a provider does not finish leaves no
+// measure runs all rounds. A test that a provider does not complete leaves no
 // figure; that the first provider yields none is an error.
 func (r *run) measure() error {
 	withUCX := r.has(ucxGroup)

@@ -123,7 +123,7 @@ func (p *Transport) next(m *hot.TransportMessage, c *ibv.Call) uintptr {
 // behindPoll is what next finds behind a poll.
 func (p *Transport) behindPoll(m *hot.TransportMessage) uintptr {
 	if p.Staged() != 0 {
-		p.Finish()
+		p.EndStaged()
 	}
 	if p.Staged() == 0 {
 		return p.FindWritten(m)

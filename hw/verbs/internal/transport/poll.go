@@ -142,14 +142,14 @@ func (p *Transport) endsStaged() bool {
 // Queues is the number of queues.
 func (p *Transport) Queues() int { return len(p.counts) }
 
-// Finish ends plain operations with staged completions, of each queue up to one that ends another. Lease.
-func (p *Transport) Finish() {
+// EndStaged ends plain operations with staged completions, of each queue up to one that ends another. Lease.
+func (p *Transport) EndStaged() {
 	if p.Staged() == 0 { // another thread may poll
 		return
 	}
 	done := 0
 	for q := 1; q < len(p.counts); q++ {
-		for p.nexts[q] < p.counts[q] && p.finishOne(&p.done[q*p.limit+int(p.nexts[q])]) {
+		for p.nexts[q] < p.counts[q] && p.endOne(&p.done[q*p.limit+int(p.nexts[q])]) {
 			p.nexts[q]++
 			done++
 		}
@@ -157,13 +157,13 @@ func (p *Transport) Finish() {
 	p.dealtWith(done)
 }
 
-// finishOne ends the plain operations that a completion ends. False: nothing happened.
-func (p *Transport) finishOne(d *ibv.Done) bool {
+// endOne ends the plain operations that a completion ends. False: nothing happened.
+func (p *Transport) endOne(d *ibv.Done) bool {
 	if d.Status != ibv.StatusOK || d.ID>>62 != 0 {
 		return false
 	}
 	peer := p.peer(uint32(d.ID>>40) & IndexMask)
-	if peer == nil || !peer.queue.finish(d.ID) {
+	if peer == nil || !peer.queue.endPlain(d.ID) {
 		return false
 	}
 	peer.Heard = 1

@@ -53,7 +53,7 @@ func TestStagedOnly(t *testing.T) {
 	p.want(&c, true)
 	c.Perform()
 	// the lease holder meanwhile
-	p.Finish()
+	p.EndStaged()
 	if d := p.Arrival(); d != nil {
 		t.Errorf("an arrival that is not staged: %+v", *d)
 	}

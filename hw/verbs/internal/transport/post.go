@@ -178,8 +178,8 @@ func (q *SendQueue) Position(id uint64) (pos uint64, ok bool) {
 	return pos, uint8(q.Gen) == uint8(id>>32) && pos >= head && pos < q.End()
 }
 
-// finish ends the operations up to a successful completion, if they are plain. False: nothing happened. Lease.
-func (q *SendQueue) finish(id uint64) bool {
+// endPlain ends the operations up to a successful completion, if they are plain. False: nothing happened. Lease.
+func (q *SendQueue) endPlain(id uint64) bool {
 	last, ok := q.Position(id)
 	if !ok {
 		return false

@@ -45,7 +45,7 @@ static void wait_for(struct task *t, unsigned seconds)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void weft_finish(void (*work)(void), unsigned seconds)
+void weft_at_end(void (*work)(void), unsigned seconds)
 {
 	static struct task tasks[2]; /* as many things as are to be done; they may outlast the caller's wait */
 	static unsigned taken;	     /* by the thread that ends the process */
