@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/receive"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 )
@@ -105,7 +106,7 @@ func (r *rxContext) failRecv(a *RecvArgs, err fi.Errno) {
 	l := r.acquire()
 	defer l.give()
 	entry := a.entry()
-	l.endRecv(targetOf(&entry), a.Tag, err)
+	l.matching.End(receive.TargetOf(&entry), a.Tag, err)
 }
 
 // keep copies a vector, and the bytes behind it if the caller may use them again

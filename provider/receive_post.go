@@ -10,11 +10,9 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/receive"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
-
-// defaultMinMultiRecv is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.
-const defaultMinMultiRecv = 64
 
 // RecvArgs describes one receive.
 type RecvArgs struct {
@@ -76,7 +74,7 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 		return r.postVector(&entry, iov)
 	}
 	err := r.push(&entry)
-	if err == nil && entry.Flags&urgentRecv != 0 {
+	if err == nil && entry.Flags&receive.Urgent != 0 {
 		r.actUrgent()
 	}
 	if st := r.stats.Load(); err != nil && st != nil {
@@ -85,15 +83,11 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	return err
 }
 
-// urgentRecv are the flags of entries that may not stay on the post ring
-// until something arrives: they complete without an arrival.
-const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
-
-// actUrgent acts on an entry with one of the flags urgentRecv that was pushed. If another thread makes progress, that
-// one or the next poll does, be that of a thread that sleeps.
+// actUrgent acts on an entry with one of the flags receive.Urgent that was pushed. If another thread makes progress,
+// that one or the next poll does, be that of a thread that sleeps.
 func (r *rxContext) actUrgent() {
 	if l := r.take(); l != nil {
-		l.drainPosts(0)
+		l.matching.Drain(0)
 		l.publish()
 		l.give()
 	} else {
@@ -107,7 +101,7 @@ func (r *rxContext) push(e *hot.RecvEntry) error {
 	p := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
 	for range 2 {
 		var code uintptr
-		if e.Flags&urgentRecv != 0 { // not by a function value, through which the post would escape to the heap
+		if e.Flags&receive.Urgent != 0 { // not by a function value, through which the post would escape to the heap
 			code = dataplane.PushUrgent(r.hot, &p, e.Flags)
 		} else {
 			code = dataplane.Push(r.hot, &p, e.Flags)
@@ -123,7 +117,7 @@ func (r *rxContext) push(e *hot.RecvEntry) error {
 		if l == nil {
 			return fi.EAGAIN
 		}
-		l.drainPosts(0)
+		l.matching.Drain(0)
 		l.publish()
 		l.give()
 	}
@@ -151,8 +145,8 @@ func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
 	copy(vectorAt(addr, len(iov)), iov)
 	entry.Buf, entry.Len = addr, uint64(len(iov))
 	entry.Flags |= hot.RecvIOV
-	l.drainPosts(0)
-	l.post(entry)
+	l.matching.Drain(0)
+	l.matching.Post(entry)
 	l.publish()
 	return nil
 }
@@ -195,36 +189,4 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 		return bad(fi.EBADFLAGS, "receive: FI_CLAIM and FI_DISCARD exclude each other in a peek")
 	}
 	return nil
-}
-
-// post acts on a receive that came off the ring.
-func (r *leasedRx) post(entry *hot.RecvEntry) {
-	tagged := entry.Flags&hot.RecvTagged != 0
-	eng := r.matching.Engine(tagged)
-	switch {
-	case entry.Flags&hot.RecvCancel != 0:
-		r.cancel(entry.Context)
-		return
-	case entry.Flags&(fi.Peek|fi.Claim) != 0:
-		r.search(eng, entry)
-		return
-	case entry.Flags&fi.MultiRecv != 0:
-		r.postMulti(eng, entry)
-		if r.matching.Ended {
-			r.cancelRecvs()
-		}
-		return
-	}
-	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src), entry.Flags), entry.Tag, entry.Ignore)
-	switch {
-	case m != nil:
-		r.deliverUnexpected(eng, targetOf(entry), m)
-	case rv != nil:
-		rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
-	default:
-		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
-	}
-	if r.matching.Ended {
-		r.cancelRecvs()
-	}
 }
