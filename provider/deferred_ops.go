@@ -9,7 +9,6 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
-	"github.com/weft-fabric/weft/provider/internal/receive"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 )
@@ -99,14 +98,6 @@ func (w *queuedOp) prepareRecv(r receiver, a *RecvArgs) error {
 	w.Post = func() error { return r.postRecv(&c) }
 	w.Fail = func(err fi.Errno) { r.failRecv(&c, err) }
 	return nil
-}
-
-// failRecv reports a receive that could not be posted.
-func (r *rxContext) failRecv(a *RecvArgs, err fi.Errno) {
-	l := r.acquire()
-	defer l.give()
-	entry := a.entry()
-	l.matching.End(receive.TargetOf(&entry), a.Tag, err)
 }
 
 // keep copies a vector, and the bytes behind it if the caller may use them again

@@ -35,9 +35,9 @@ type rxContext struct {
 	handle uint64 // of C's table
 	// leased is what the progress lease guards.
 	leased lease.Guarded[leasedRx]
-	// minMulti and urgent are Receiver.MinMulti and Receiver.Urgent.
+	// minMulti is Receiver.MinMulti.
 	minMulti *atomic.Uint64
-	urgent   *atomic.Int32
+	receives receive.Posts // to leased's
 
 	// deferred counts the operations on the context and its endpoints whose
 	// counters have reached their thresholds and that are not posted.
@@ -101,7 +101,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	if exclusive {
 		word = nil
 	}
-	r.base.leased, r.base.minMulti, r.base.urgent = lease.Guard(word, r), &r.matching.MinMulti, &r.matching.Urgent
+	r.base.leased, r.base.minMulti = lease.Guard(word, r), &r.matching.MinMulti
 	r.base.deferred.Notify = func() {
 		r.base.notifyPoll()
 		r.base.ring()
@@ -124,6 +124,8 @@ func (r *leasedRx) openEngines() (err error) {
 	}); err != nil {
 		return err
 	}
+	r.base.receives.Open(&r.matching, receive.Rules{Caps: r.base.attr.Caps, Keyed: r.base.domain.Keyed()},
+		receivePosting{&r.base})
 	return r.rendezvous.Open()
 }
 
@@ -305,14 +307,5 @@ func (r *leasedRx) housekeeping() {
 func (r *rxContext) ring() {
 	if b := r.bell.Load(); b != nil {
 		b.RingAsleep()
-	}
-}
-
-// Ring does so after C has posted a receive. A search for which a thread sleeps is made at once.
-func (r *rxContext) Ring() {
-	if r.urgent.Load() != 0 {
-		r.actUrgent()
-	} else {
-		r.ring()
 	}
 }

@@ -83,11 +83,17 @@ func (c *Context) drop(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 		return // the last of its messages gives the buffer back
 	}
 	eng.Release(rv)
-	c.End(t, tag, err)
+	c.end(t, tag, err)
 }
 
-// End completes a receive that got no message.
-func (c *Context) End(t target.Target, tag uint64, err fi.Errno) {
+// Refuse reports a receive that could not be posted.
+func (c *Context) Refuse(m *Recv, err fi.Errno) {
+	entry := m.entry()
+	c.end(targetOf(&entry), m.Tag, err)
+}
+
+// end completes a receive that got no message.
+func (c *Context) end(t target.Target, tag uint64, err fi.Errno) {
 	if e := c.first(); e != nil {
 		e.host.Fail(cq.Entry{
 			Context: t.Context, Flags: kindOf(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Tag: tag,

@@ -12,7 +12,8 @@
 //	arrival          messages with their payload: handlers, matching, unexpected ones, delivery
 //	long             messages without it
 //	multi            buffers of several messages
-//	post, search     what is posted
+//	posted, posts    receives, which are valid, and how any thread posts them
+//	post, search     what is done with them
 //	completion       completions of receives
 //	owned            receives of another provider
 //	context          a receive context, and what its unexpected messages may take
@@ -21,6 +22,6 @@
 //
 // # Threads
 //
-// A [Context] and its Endpoints are for the holder of the progress lease. [Start], [Discard] and [Addr] are for any
-// thread.
+// A [Context] and its Endpoints are for the holder of the progress lease. [Posts], [Start], [Discard] and [Addr] are
+// for any thread.
 package receive

@@ -60,6 +60,18 @@ type Rendezvous interface {
 	Start(m rendezvous.Message, rts *wire.RTS) bool
 }
 
+// Posting is what [Posts] need of the receive context. Any thread calls its methods.
+type Posting interface {
+	// Try takes the progress lease. nil: another thread has it.
+	Try() *Context
+	// Give publishes what has changed, and gives the lease.
+	Give()
+	// Ring wakes weft's own thread that makes progress, if there is one and it sleeps.
+	Ring()
+	// Wake has threads that sleep on completions poll.
+	Wake()
+}
+
 // Lease is the progress lease of a context, for calls of a thread that does not have it.
 type Lease interface {
 	// Wait takes the lease, waiting for its holder.

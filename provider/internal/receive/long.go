@@ -71,7 +71,7 @@ func (c *Context) startRendezvous(t target.Target, multi *match.Recv, a *message
 	if !a.at.long.Start(m, rts) {
 		a.ack(fi.ENOMEM)
 		t.Flags |= c.endPiece(multi, a.flags)
-		c.End(t, a.tag, fi.ENOMEM)
+		c.end(t, a.tag, fi.ENOMEM)
 	}
 }
 
@@ -120,5 +120,5 @@ func (a *message) lives() bool {
 func (e *Endpoint) Abandon(m *rendezvous.Message) {
 	t := m.Target
 	t.Flags |= e.rx.endPiece(recvAt(m.Multi), m.Flags)
-	e.rx.End(t, m.Tag, fi.ECANCELED)
+	e.rx.end(t, m.Tag, fi.ECANCELED)
 }

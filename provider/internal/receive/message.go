@@ -84,8 +84,8 @@ func (c *Context) unexpectedAs(m *match.Message) message {
 	}
 }
 
-// TargetOf is the target of a receive on the post ring, targetIn of one in matching.
-func TargetOf(entry *hot.RecvEntry) target.Target {
+// targetOf is the target of a receive on the post ring, targetIn of one in matching.
+func targetOf(entry *hot.RecvEntry) target.Target {
 	return target.Target{Buf: entry.Buf, Len: entry.Len, Context: entry.Context, Flags: entry.Flags}
 }
 

@@ -22,7 +22,7 @@ func (c *Context) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	source := c.sources.SourceOf(fi.Addr(entry.Src), entry.Flags)
 	rv := eng.Queue(source, entry.Tag, entry.Ignore)
 	if rv == nil {
-		c.End(TargetOf(entry), entry.Tag, fi.ENOMEM)
+		c.end(targetOf(entry), entry.Tag, fi.ENOMEM)
 		return
 	}
 	rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags

@@ -37,7 +37,8 @@ func (c *Context) takePost(but uint64) bool {
 	if slot.Flags&but != 0 {
 		return false
 	}
-	if c.queue(slot) {
+	// straight from its slot, unless an unexpected message may be for it
+	if c.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && c.Enqueue(slot) {
 		c.posts.Release(pos)
 		order.Store64(&c.hot.PostsHead, pos+1)
 		return true
@@ -48,18 +49,12 @@ func (c *Context) takePost(but uint64) bool {
 	if entry.Flags&Urgent != 0 {
 		c.Urgent.Add(-1)
 	}
-	c.Post(&entry)
+	c.post(&entry)
 	return true
 }
 
-// queue queues a receive straight from its slot on the ring. It reports
-// false, and has done nothing, when an unexpected message may be for it.
-func (c *Context) queue(slot *hot.RecvEntry) bool {
-	return c.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && c.Enqueue(slot)
-}
-
-// Post acts on a receive that came off the ring.
-func (c *Context) Post(entry *hot.RecvEntry) {
+// post acts on a receive that came off the ring.
+func (c *Context) post(entry *hot.RecvEntry) {
 	tagged := entry.Flags&hot.RecvTagged != 0
 	eng := c.Engine(tagged)
 	switch {
@@ -79,11 +74,11 @@ func (c *Context) Post(entry *hot.RecvEntry) {
 	rv, m := eng.Post(c.sources.SourceOf(fi.Addr(entry.Src), entry.Flags), entry.Tag, entry.Ignore)
 	switch {
 	case m != nil:
-		c.deliverUnexpected(eng, TargetOf(entry), m)
+		c.deliverUnexpected(eng, targetOf(entry), m)
 	case rv != nil:
 		rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
 	default:
-		c.End(TargetOf(entry), entry.Tag, fi.ENOMEM)
+		c.end(targetOf(entry), entry.Tag, fi.ENOMEM)
 	}
 	if c.Ended {
 		c.CancelAll()

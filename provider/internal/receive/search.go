@@ -32,7 +32,7 @@ func (c *Context) search(eng *match.Engine, entry *hot.RecvEntry) {
 		c.report(m, entry)
 		c.discard(eng, m)
 	default:
-		c.deliverUnexpected(eng, TargetOf(entry), m)
+		c.deliverUnexpected(eng, targetOf(entry), m)
 	}
 }
 
@@ -59,7 +59,7 @@ func (c *Context) peek(eng *match.Engine, entry *hot.RecvEntry) {
 		eng.RemoveMessage(m)
 		c.discard(eng, m)
 	}
-	c.release(TargetOf(entry))
+	c.release(targetOf(entry))
 }
 
 // report completes a search with what is known of the message.
@@ -74,7 +74,7 @@ func (c *Context) searchFailed(entry *hot.RecvEntry) {
 			Context: entry.Context, Flags: kindOf(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
 		}, entry.Flags, cq.ErrorInfo{Err: fi.ENOMSG})
 	}
-	c.release(TargetOf(entry))
+	c.release(targetOf(entry))
 }
 
 // discard drops a message that is out of the queue. Its sender is notified that it
