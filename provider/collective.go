@@ -257,7 +257,7 @@ func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 		}
 		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
-	h.e.rx.hold(cost, cost)
+	h.e.rx.matching.Hold(cost, cost)
 	return addr, nil
 }
 
@@ -266,7 +266,7 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 	if addr != 0 {
 		h.e.rx.matching.Pool.Put(addr, n)
 	}
-	h.e.rx.unhold(cost, cost)
+	h.e.rx.matching.Unhold(cost, cost)
 }
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -120,17 +119,7 @@ func (c *connected) end(status fi.Errno) {
 	}
 	if e.ep.base.bound.srx == nil {
 		r.matching.Ended = true
-		r.cancelRecvs()
-		r.drainPosts(0) // the younger ones, likewise
-	}
-}
-
-// cancelRecvs ends the posted receives, for which nothing can come any more.
-func (r *receiving) cancelRecvs() {
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		for rv := range eng.Recvs() {
-			eng.Remove(rv)
-			r.dropRecv(eng, rv, fi.ECANCELED)
-		}
+		r.matching.CancelAll()
+		r.matching.Drain(0) // the younger ones, likewise
 	}
 }

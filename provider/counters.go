@@ -74,7 +74,7 @@ func (r *leasedRx) sample() {
 		st.RxSet(stats.RxMatchSteps, r.matching.Tagged.Steps()+r.matching.Untagged.Steps())
 		st.RxSet(stats.RxOps, uint64(r.rendezvous.Live()))
 		st.RxSet(stats.RxControls, uint64(r.out.Len()))
-		st.RxSet(stats.RxWindowCloses, r.closures)
+		st.RxSet(stats.RxWindowCloses, r.matching.Closures())
 		closed := uint64(0)
 		if r.matching.Closed {
 			closed = 1

@@ -100,14 +100,6 @@ func (w *queuedOp) prepareRecv(r receiver, a *RecvArgs) error {
 	return nil
 }
 
-// failRecv reports a receive that could not be posted.
-func (r *rxContext) failRecv(a *RecvArgs, err fi.Errno) {
-	l := r.acquire()
-	defer l.give()
-	entry := a.entry()
-	l.endRecv(targetOf(&entry), a.Tag, err)
-}
-
 // keep copies a vector, and the bytes behind it if the caller may use them again
 // at once: for triggered operations with fi.Inject. It returns those bytes, which
 // must live as long as the vector is used.

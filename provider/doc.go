@@ -25,7 +25,7 @@
 //	link*, transport*                 paths to peers over interfaces (package links)
 //	senders, identities, peer_restart peers that send, by name and source
 //	transmit                          messages, at their sender (package messages)
-//	receiv*, rxcontext*               messages, at their receiver, and progress
+//	receiv*, rxcontext*               messages, at their receiver (package receive), and progress
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic                      one-sided operations, at their initiator (package rma)
 //	onesided                          and at their target (package onesided)
@@ -66,6 +66,7 @@
 //	peers             addresses and identities of peers, and tables of what is known of them
 //	pieces            elements of lists, and how they are cut
 //	refs              users of objects that are closed
+//	receive           messages, at their receiver
 //	rendezvous        long messages: reads, gets and fragments, at both sides
 //	rkey              keys by which devices reach memory of peers
 //	rma               one-sided operations, at their initiator

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/receive"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
@@ -75,12 +76,13 @@ type leasedEP struct {
 	ep       Endpoint
 	rx       *leasedRx
 	reported peers.Reported // addresses of identities
-	// peersNamed is the generation of av that the addresses of peerMessages are of.
+	// peersNamed is the generation of av that the addresses of queued messages are of.
 	peersNamed uint64
 	senders    links.Leased
 	batchPeak  uint64 // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
+	received      receive.Endpoint
 	rendezvous    rendezvous.Protocol
 	collective    *coll.Protocol // nil: there are none
 	target        onesided.Target[MR]
@@ -145,11 +147,12 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
 			incarnation: rand.Uint64(),
 		}},
-		chosen: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
+		chosen: options{minMulti: receive.DefaultMinMulti}, born: time.Now(),
 	}}}}
 	l.initTarget()
 	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.base.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
+	l.received.Init(receiveHost{leasedHost{l}})
 	l.initMessages()
 	l.initRMA()
 	e := &l.ep

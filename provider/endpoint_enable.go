@@ -162,6 +162,7 @@ func (e *Endpoint) open() (err error) {
 	}); err != nil {
 		return fi.ENOMEM
 	}
+	l.openReceive()
 	l.openCollectives()
 	l.openProtocols()
 	if err = e.base.openPendings(n, perStripe); err != nil {

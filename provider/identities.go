@@ -41,54 +41,8 @@ func (r *receiving) name(av *AV) {
 	}
 }
 
-// merge makes the receives from an alias receives from the peer.
-func (r *leasedRx) merge(alias, peer uint32) {
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		eng.Rename(alias, peer)
-		for r.rematch(eng, peer) {
-		}
-	}
-}
-
-// rematch delivers one unexpected message of a peer for which a receive was renamed,
-// and reports whether there was one. There are unexpected messages only if the peer had
-// another socket of this name before.
-func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
-	for m := range eng.Messages() {
-		if m.Source() != peer || m.Claimed() {
-			continue
-		}
-		rv := eng.Arrive(peer, m.Tag())
-		if rv == nil {
-			continue
-		}
-		eng.RemoveMessage(m)
-		if rv.Kept() {
-			r.deliverUnexpectedMulti(eng, rv, m)
-			return true
-		}
-		t := targetIn(rv)
-		eng.Release(rv)
-		r.deliverUnexpected(eng, t, m)
-		return true
-	}
-	return false
-}
-
-// unexpectedFrom reports whether messages of an identity are unexpected.
-func (r *receiving) unexpectedFrom(id uint32) bool {
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		for m := range eng.Messages() {
-			if m.Source() == id {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// sourceOf turns the source address of a receive with flags into what matching takes.
-func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
+// SourceOf turns the source address of a receive with flags into what matching takes.
+func (r *receiving) SourceOf(addr fi.Addr, flags uint64) uint32 {
 	if addr == fi.AddrUnspec || !r.matching.Directs(flags) {
 		return match.AnySource
 	}
@@ -187,14 +141,7 @@ func (r *leasedRx) knownIDs() map[uint32]bool {
 			known[s.ID] = true
 		}
 	}
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		for rv := range eng.Recvs() {
-			known[rv.Source()] = true
-		}
-		for m := range eng.Messages() {
-			known[m.Source()] = true
-		}
-	}
+	r.matching.AddKnown(known)
 	for m := range r.rendezvous.Messages() {
 		known[m.Sender] = true
 	}

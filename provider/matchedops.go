@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/receive"
 )
 
 // matchedBatch is how many events one call of progress takes in.
@@ -238,7 +239,7 @@ func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
 	if d.Entry.Flags&fi.Recv != 0 {
 		q = e.bound.rxCQ
 	}
-	q.Complete(entryOf(&d.Entry))
+	q.Complete(receive.EntryOf(&d.Entry))
 }
 
 // Advance makes progress, unless another thread does.
@@ -297,9 +298,9 @@ func (l *leasedMatched) ended(n *matched.Ended) {
 	}
 	switch {
 	case failure.Err != fi.Success && q != nil:
-		q.CompleteError(entryOf(&n.Entry), failure)
+		q.CompleteError(receive.EntryOf(&n.Entry), failure)
 	case failure.Err == fi.Success && completes && q != nil:
-		q.Complete(entryOf(&n.Entry))
+		q.Complete(receive.EntryOf(&n.Entry))
 	}
 	if !n.Search {
 		e.countWork(c, work, n.Flags&fi.Completion != 0, failure.Err != fi.Success, n.Bytes)

@@ -4,22 +4,14 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Addresses in requests are those of C memory or of memory off the Go heap:
 // the garbage collector neither moves nor frees what they name.
 
-const (
-	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
-	rtsSize  = dataplane.UnexpectedRTSBytes
-	// peerMessageBytes is what an unexpected message of another owner's takes beside its payload.
-	peerMessageBytes = int(unsafe.Sizeof(peerMessage{}))
-)
+const iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
 
 // pointerAt turns an address that a request carries into a pointer.
 func pointerAt(addr uint64) unsafe.Pointer { return mem.Pointer(addr) }
@@ -29,21 +21,10 @@ func bytesAt(addr, n uint64) []byte {
 	return mem.Bytes(addr, int(n))
 }
 
-// keptPayload views the payload of an unexpected message that is here whole.
-func keptPayload(m *match.Message) []byte {
-	if m.Len <= dataplane.InWord {
-		return unsafe.Slice((*byte)(unsafe.Pointer(&m.Payload)), m.Len)
-	}
-	return bytesAt(m.Payload, m.Len)
-}
-
 // vectorAt views a vector of n elements.
 func vectorAt(addr uint64, n int) []fi.IOVec {
 	return unsafe.Slice((*fi.IOVec)(pointerAt(addr)), n)
 }
-
-// rtsAt views a kept RTS.
-func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }

@@ -42,7 +42,6 @@ type peering struct {
 
 	attr     hw.Attr
 	rx       *rxContext
-	number   uint32        // among the endpoints of rx
 	handle   uint64        // of C's table
 	accesses pages.Counter // of memory, for huge pages
 	born     time.Time     // zero of the flows' clock; immutable

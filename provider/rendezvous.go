@@ -3,22 +3,19 @@ package provider
 import (
 	"fmt"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
-	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
-// Long messages are package rendezvous's. Here are their matching, and the endpoint as rendezvous have it.
+// Long messages are package rendezvous's. Here is the endpoint as rendezvous have it.
 
 // readMax is the longest message of a rendezvous, in bytes, that the data plane has the shim read (hot.EP.ReadMax), 0
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
@@ -43,56 +40,8 @@ func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
 	return most
 }
 
-// holdRTS keeps an RTS that matches no receive. False: there is no memory, and nothing has happened.
-func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
-	addr, err := r.matching.Pool.Get(rtsSize)
-	if err != nil {
-		return r.noMemory(err)
-	}
-	*rtsAt(addr) = *rts
-	m := eng.Hold(a.source, a.tag)
-	if m == nil {
-		r.matching.Pool.Put(addr, rtsSize)
-		return r.noMemory(eng.Err())
-	}
-	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
-	m.Flags = keptFlags(a)
-	a.ep.ep.base.counts.Unexpected(0)
-	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
-	return true
-}
-
-// startRendezvous begins to read a matched message into t. multi is the multi-receive buffer that t is part of, or nil.
-func (r *leasedRx) startRendezvous(t target.Target, multi *match.Recv, a *arrived, rts *wire.RTS) {
-	m := rendezvous.Message{
-		Target: t, Src: a.src, Sender: a.source, Number: a.number, Tag: a.tag, Data: a.data, Flags: a.flags,
-		Length: rts.Length, Request: a.request, Multi: uint64(addressOf(multi)),
-	}
-	if !a.ep.rendezvous.Start(m, rts) {
-		r.sendAck(a, fi.ENOMEM)
-		t.Flags |= r.endPiece(multi, a.flags)
-		r.endRecv(t, a.tag, fi.ENOMEM)
-	}
-}
-
-// endPiece ends a message's part of a multi-receive buffer, nil: it has none. It returns what the last completion of
-// the buffer says (Retire). flags are those of the message.
-func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
-	if multi == nil {
-		return 0
-	}
-	multi.User[dataplane.MultiPending]--
-	return r.matching.Retire(r.matching.Engine(flags&msgTagged != 0), multi)
-}
-
 // rendezvousHost is an endpoint as rendezvous have it.
 type rendezvousHost struct{ leasedHost }
-
-// arrivedAs is a message as it was when it arrived.
-func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
-	return arrived{ep: h.e, source: m.Sender, number: m.Number, src: m.Src, tag: m.Tag, data: m.Data,
-		length: m.Length, request: m.Request, flags: m.Flags}
-}
 
 // Closed reports whether the endpoint closes or has closed.
 func (h rendezvousHost) Closed() bool { return h.e.ep.base.state.Load() == stateClosed }
@@ -104,36 +53,7 @@ func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) b
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
 func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
-	from := h.e.senderOf(src)
-	h.e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: h.e, source: from.ID, number: from.Number, src: src, tag: header, data: m.Data,
-		length: m.Length, request: m.Request, flags: msgRTS}
-	if m.Flags&wire.FlagTagged != 0 {
-		a.flags |= msgTagged
-	}
-	if m.Flags&wire.FlagData != 0 {
-		a.flags |= msgData
-	}
-	r := h.e.rx
-	if r.base.owner != nil {
-		if !r.offerPeer(&a, nil, m) {
-			h.e.ep.base.links.Transports().Postpone(src)
-		}
-		return
-	}
-	eng := r.matching.Engine(a.flags&msgTagged != 0)
-	switch rv := r.find(eng, a.source, a.tag); {
-	case rv == nil:
-		if !r.holdRTS(eng, &a, m) {
-			h.e.ep.base.links.Transports().Postpone(src)
-		}
-	case rv.Kept():
-		r.rendezvousMulti(eng, rv, &a, m)
-	default:
-		t := targetIn(rv)
-		eng.Release(rv)
-		r.startRendezvous(t, nil, &a, m)
-	}
+	h.e.received.Arrived(src, header, m)
 }
 
 // IsFrom reports whether a source is the sender of a message.
@@ -203,30 +123,11 @@ func (m foreignMemory) Do(f func(rendezvous.Mapping) error) bool {
 
 // Complete completes a message on both sides.
 func (h rendezvousHost) Complete(m *rendezvous.Message, done uint64, status fi.Errno) {
-	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
-	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
-	if status != fi.Success {
-		h.e.ep.base.recvError(cq.Entry{
-			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
-			Data: m.Data, Tag: m.Tag, Src: h.e.addrOf(m.Sender),
-		}, flags, cq.ErrorInfo{Err: status})
-	} else {
-		h.e.completeRecv(t.Context, flags, t.Named(), done, &a)
-	}
-	// On another host a connection may be lost and the sender not.
-	if status != fi.ECONNRESET || a.src > links.SourceMask && h.e.lives(a.src, a.sender()) {
-		r.sendAck(&a, status)
-	}
-	r.release(*t)
+	h.e.received.Complete(m, done, status)
 }
 
-// Abandon ends the receive of a message whose endpoint has left the receive context: it was posted to the context, and
-// fails at an endpoint that stays.
-func (h rendezvousHost) Abandon(m *rendezvous.Message) {
-	r, t := h.e.rx, m.Target
-	t.Flags |= r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
-	r.endRecv(t, m.Tag, fi.ECANCELED)
-}
+// Abandon ends the receive of a message whose endpoint has left the receive context.
+func (h rendezvousHost) Abandon(m *rendezvous.Message) { h.e.received.Abandon(m) }
 
 // SenderOf names the sender of a message.
 func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {

@@ -6,18 +6,14 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/info"
-	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/match"
-	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/receive"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/tables"
 )
@@ -39,9 +35,9 @@ type rxContext struct {
 	handle uint64 // of C's table
 	// leased is what the progress lease guards.
 	leased lease.Guarded[leasedRx]
-	// minMulti and urgent are Receiver.MinMulti and Receiver.Urgent.
+	// minMulti is Receiver.MinMulti.
 	minMulti *atomic.Uint64
-	urgent   *atomic.Int32
+	receives receive.Posts // to leased's
 
 	// deferred counts the operations on the context and its endpoints whose
 	// counters have reached their thresholds and that are not posted.
@@ -93,9 +89,8 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
-	r.matching.Pool = mem.NewPool(1 << 20)
-	r.matching.UnexpectedMax, r.matching.MemoryMax = d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
-	r.matching.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
+	r.matching.Init(receive.Bounds{Bytes: d.cfg.UnexpectedBytes, Memory: d.cfg.UnexpectedMemory},
+		[2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)})
 	var err error
 	if r.base.table, err = tables.OpenRx(log2(slots), exclusive); err != nil {
 		return nil, err
@@ -106,8 +101,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	if exclusive {
 		word = nil
 	}
-	r.base.leased, r.base.minMulti, r.base.urgent = lease.Guard(word, r), &r.matching.MinMulti, &r.matching.Urgent
-	r.matching.MinMulti.Store(defaultMinMultiRecv)
+	r.base.leased, r.base.minMulti = lease.Guard(word, r), &r.matching.MinMulti
 	r.base.deferred.Notify = func() {
 		r.base.notifyPoll()
 		r.base.ring()
@@ -125,12 +119,13 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 }
 
 func (r *leasedRx) openEngines() (err error) {
-	if r.matching.Tagged, err = match.New(); err != nil {
+	if err = r.matching.Open(&receive.Parts{
+		Hot: r.base.hot, Posts: r.base.posts, Sources: r, Stats: &r.base.stats,
+	}); err != nil {
 		return err
 	}
-	if r.matching.Untagged, err = match.New(); err != nil {
-		return err
-	}
+	r.base.receives.Open(&r.matching, receive.Rules{Caps: r.base.attr.Caps, Keyed: r.base.domain.Keyed()},
+		receivePosting{&r.base})
 	return r.rendezvous.Open()
 }
 
@@ -145,13 +140,8 @@ func (r *rxContext) close() {
 
 // free frees the memory of a context that is closed.
 func (r *leasedRx) free() {
-	for _, e := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		if e != nil {
-			_ = e.Close()
-		}
-	}
+	r.matching.Close()
 	r.rendezvous.Close()
-	_ = r.matching.Pool.Close()
 	r.base.table.Close()
 }
 
@@ -168,7 +158,7 @@ func (r *receiving) give() { r.base.leased.Give() }
 // unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {
 	unexpected := r.matching.UnexpectedMessages()
-	r.drainWanted()
+	r.matching.DrainWanted()
 	r.proceed(r.matching.Posted() != 0 || r.matching.UnexpectedMessages() >= unexpected)
 }
 
@@ -289,19 +279,14 @@ func (r *leasedRx) publish() {
 			r.base.ring()
 		}
 	}
-	if r.matching.Reopens() {
-		r.setWindow(true)
-	}
-	r.matching.Tagged.Reclaim()
-	r.matching.Untagged.Reclaim()
-	r.matching.Pool.Reclaim()
+	r.matching.Reclaim()
 	r.countQueues(r.matching.Posted(), r.matching.UnexpectedMessages())
 	r.matching.PublishWant(r.base.hot)
 }
 
 // housekeeping runs the timers.
 func (r *leasedRx) housekeeping() {
-	r.drainWanted()
+	r.matching.DrainWanted()
 	r.proceed(r.matching.Posted() != 0 || r.base.posts.Ready(r.base.hot.PostsHead))
 	r.sample()
 	now := time.Now()
@@ -317,119 +302,10 @@ func (r *leasedRx) housekeeping() {
 	r.publish()
 }
 
-// find takes the receive for a message out of matching, nil if there is none.
-// Those on the post ring are younger than those in matching. No more of them are
-// moved into matching than it takes to find one, because a receive at the head of
-// the ring costs the data plane least (Receiver.Accept). A search or cancel there
-// comes after the message and is left to the next progress: a search takes in
-// arrivals, and the caller is a handler of one.
-func (r *leasedRx) find(eng *match.Engine, source uint32, tag uint64) *match.Recv {
-	rv := eng.Arrive(source, tag)
-	for rv == nil && r.takePost(dataplane.UrgentRecv) {
-		rv = eng.Arrive(source, tag)
-	}
-	return rv
-}
-
-// drainWanted takes what is posted off the ring if it is wanted before an arrival.
-func (r *leasedRx) drainWanted() {
-	if atomic.LoadUint32(&r.base.hot.WantPosts) != 0 {
-		r.drainPosts(0)
-	}
-}
-
-// drainPosts takes what is posted off the ring, and does it, up to what has one of
-// some flags. Handlers leave searches (dataplane.UrgentRecv).
-func (r *leasedRx) drainPosts(but uint64) {
-	for r.takePost(but) {
-	}
-}
-
-// takePost takes the oldest of what is posted off the ring unless it has one of some
-// flags, and reports whether it has.
-func (r *leasedRx) takePost(but uint64) bool {
-	pos := r.base.hot.PostsHead
-	if !r.base.posts.Ready(pos) {
-		return false
-	}
-	slot := (*hot.RecvEntry)(r.base.posts.Slot(pos))
-	if slot.Flags&but != 0 {
-		return false
-	}
-	if r.queue(slot) {
-		r.base.posts.Release(pos)
-		order.Store64(&r.base.hot.PostsHead, pos+1)
-		return true
-	}
-	entry := *slot
-	r.base.posts.Release(pos)
-	order.Store64(&r.base.hot.PostsHead, pos+1)
-	if entry.Flags&dataplane.UrgentRecv != 0 {
-		r.matching.Urgent.Add(-1)
-	}
-	r.post(&entry)
-	return true
-}
-
-// queue queues a receive straight from its slot on the ring. It reports
-// false, and has done nothing, when an unexpected message may be for it.
-func (r *receiving) queue(slot *hot.RecvEntry) bool {
-	return r.matching.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && r.matching.Enqueue(slot)
-}
-
-// hold accounts for unexpected payload, and for the memory that it takes with what describes it, and closes the eager
-// window when there is too much of either.
-func (r *receiving) hold(n, memory int) {
-	r.matching.UnexpectedBytes += n
-	r.matching.Memory += memory
-	r.matching.BytesOver = r.matching.BytesOver || r.matching.UnexpectedBytes > r.matching.UnexpectedMax
-	r.matching.MemoryOver = r.matching.MemoryOver || r.matching.Memory > r.matching.MemoryMax
-	switch {
-	case r.matching.Closed:
-	case r.matching.MemoryOver:
-		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait",
-			r.matching.Memory)
-		r.setWindow(false)
-	case r.matching.BytesOver:
-		r.setWindow(false)
-	}
-}
-
-// unhold opens the window again at half of the bounds that were exceeded.
-func (r *receiving) unhold(n, memory int) {
-	r.matching.UnexpectedBytes -= n
-	r.matching.Memory -= memory
-	if r.matching.Reopens() {
-		r.setWindow(true)
-	}
-}
-
-func (r *receiving) setWindow(open bool) {
-	if !open && !r.matching.Closed {
-		r.closures++
-	}
-	r.matching.Closed = !open
-	if open {
-		r.matching.BytesOver, r.matching.MemoryOver = false, false
-	}
-	for _, e := range r.eps {
-		e.ep.base.links.Transports().SetEagerWindow(open)
-	}
-}
-
 // ring wakes the progress thread, if there is one and it sleeps, after work was
 // published that no doorbell rings for.
 func (r *rxContext) ring() {
 	if b := r.bell.Load(); b != nil {
 		b.RingAsleep()
-	}
-}
-
-// Ring does so after C has posted a receive. A search for which a thread sleeps is made at once.
-func (r *rxContext) Ring() {
-	if r.urgent.Load() != 0 {
-		r.actUrgent()
-	} else {
-		r.ring()
 	}
 }

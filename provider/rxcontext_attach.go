@@ -16,22 +16,17 @@ func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 
 func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
-	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
-	e.ep.base.number = r.nextNumber
-	e.ep.base.hot.Number = e.ep.base.number
+	r.matching.Attach(&e.received)
+	e.ep.base.hot.Number = e.received.Number()
 	r.eps = append(r.eps, e)
-	e.rendezvous.Attach(&r.rendezvous, e.ep.base.number)
+	e.rendezvous.Attach(&r.rendezvous, e.received.Number())
 	if r.base.owner != nil && e.ep.base.bound.av.Shared() {
 		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
 	r.base.sleepers.add(&e.ep)
-	r.matching.Endpoints = len(r.eps)
 	r.base.stats.Store(r.eps[0].ep.base.stats)
 	if r.av == nil {
 		r.name(e.ep.base.bound.av)
-	}
-	if r.matching.Closed {
-		e.ep.base.links.Transports().SetEagerWindow(false)
 	}
 }
 
@@ -99,12 +94,10 @@ func (r *leasedRx) detach(e *leasedEP) {
 			break
 		}
 	}
+	r.matching.Detach(&e.received)
 	e.rendezvous.Detach()
 	e.initiated.Abandon()
-	r.dropUnexpected(&e.ep)
-	r.dropPeerMessages(&e.ep)
 	r.base.sleepers.remove(&e.ep)
-	r.matching.Endpoints = len(r.eps)
 	r.base.stats.Store(nil)
 	if len(r.eps) != 0 {
 		r.base.stats.Store(r.eps[0].ep.base.stats)
@@ -118,17 +111,4 @@ func (r *leasedRx) detach(e *leasedEP) {
 		}
 	}
 	r.publish()
-}
-
-// dropUnexpected forgets the unexpected messages that arrived at the endpoint.
-func (r *receiving) dropUnexpected(e *Endpoint) {
-	for _, tagged := range []bool{true, false} {
-		eng := r.matching.Engine(tagged)
-		for m := range eng.Messages() {
-			if keptEndpoint(m) == e.base.number {
-				eng.RemoveMessage(m)
-				r.releaseUnexpected(eng, m)
-			}
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // RxContext is a receive context as C's callbacks name it: progress is made on
@@ -57,10 +56,7 @@ func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 	if q.CancelTriggered(context, r, e) {
 		return nil
 	}
-	err := r.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.PostedAs(r, context)})
-	if err == nil {
-		r.actUrgent()
-	}
+	err := r.receives.Cancel(q.PostedAs(r, context))
 	q.PostReady()
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 )
@@ -24,7 +23,7 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
 	s := sender{
-		ID: e.rx.ids.Meet(origin{&e.ep, src, a.Number}, a.Name, e.rx.merge), Number: a.Number,
+		ID: e.rx.ids.Meet(origin{&e.ep, src, a.Number}, a.Name, e.rx.matching.Merge), Number: a.Number,
 	}
 	e.senders.SetKnown(src, s)
 	e.greet(src, s)
@@ -118,7 +117,7 @@ func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
 func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	s, met := e.senders.Known(ev.Source)
 	if met = met && ev.HasSource; met {
-		e.rx.drainPosts(dataplane.UrgentRecv) // those on the ring may name it
+		e.rx.matching.Drain(dataplane.UrgentRecv) // those on the ring may name it
 		e.senders.SetKnown(ev.Source, sender{})
 		e.loseTransportSource(ev.Source)
 	}
@@ -129,9 +128,9 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	}
 	if met {
 		e.rx.senderLost(e, ev.Source)
-		last := e.rx.ids.Part(origin{&e.ep, ev.Source, s.Number}, s.ID, e.rx.unexpectedFrom)
+		last := e.rx.ids.Part(origin{&e.ep, ev.Source, s.Number}, s.ID, e.rx.matching.UnexpectedFrom)
 		if last && (s.Number == 0 || !ev.Closed) {
-			e.rx.peerLost(s.ID)
+			e.rx.matching.PeerLost(s.ID)
 		}
 	}
 	if ev.Endpoint == nil {
@@ -153,10 +152,10 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 // silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never
 // sent: the receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
 func (e *leasedEP) silentLost(addresses ...peers.Address) {
-	e.rx.drainPosts(dataplane.UrgentRecv) // those on the ring may name it
+	e.rx.matching.Drain(dataplane.UrgentRecv) // those on the ring may name it
 	for _, a := range addresses {
 		if id := e.rx.ids.Known(a.Name); a.Number == 0 && id != peers.None && !e.rx.ids.Present(id) {
-			e.rx.peerLost(id)
+			e.rx.matching.PeerLost(id)
 		}
 	}
 }
@@ -174,30 +173,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 // senderLost drops what is kept of a sender that is gone as one of a transport's sources: unexpected rendezvous, and
 // answers. A sender that has begun anew under its name, or that another transport reaches, is another source.
 func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		for m := range eng.Messages() {
-			switch {
-			case keptEndpoint(m) != e.ep.base.number || keptSource(m) != src:
-			case m.Flags&msgRTS != 0:
-				eng.RemoveMessage(m)
-				r.releaseUnexpected(eng, m)
-			default:
-				m.Flags &^= msgSync // no sender waits for it any more
-			}
-		}
-	}
+	r.matching.SenderLost(&e.received, src)
 	e.dropAnswers(src)
 	e.dropBack(src)
-}
-
-// peerLost ends the receives that name a lost peer as their source.
-func (r *receiving) peerLost(id uint32) {
-	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
-		for rv := range eng.Recvs() {
-			if rv.Source() == id {
-				eng.Remove(rv)
-				r.dropRecv(eng, rv, fi.ECONNRESET)
-			}
-		}
-	}
 }

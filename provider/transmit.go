@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"maps"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -151,11 +153,7 @@ type twoSided struct {
 
 func (m twoSided) Handlers() map[hw.AMID]hw.Handler {
 	all := m.Protocol.Handlers()
-	all[wire.AMMsg] = m.e.onEager(0)
-	all[wire.AMMsgData] = m.e.onEager(msgData)
-	all[wire.AMTag] = m.e.onEager(msgTagged)
-	all[wire.AMTagData] = m.e.onEager(msgTagged | msgData)
-	all[wire.AMSync] = m.e.onSync
+	maps.Copy(all, m.e.received.Handlers())
 	return all
 }
 

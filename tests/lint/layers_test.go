@@ -54,7 +54,7 @@ var layers = [][]string{
 		"provider/internal/rendezvous"},
 	{"provider/internal/mapping", "provider/internal/members", "provider/internal/rma", "provider/internal/tokens"},
 	{"provider/internal/links"},
-	{"provider/internal/messages"},
+	{"provider/internal/messages", "provider/internal/receive"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

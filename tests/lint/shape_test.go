@@ -24,6 +24,7 @@ import (
 var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/links", "provider/internal/list",
 	"provider/internal/mapping", "provider/internal/messages", "provider/internal/onesided",
+	"provider/internal/receive",
 	"provider/internal/rendezvous", "provider/internal/rma", "provider/internal/tokens",
 	"cq",
 	"internal/dataplane", "internal/exchange", "hw/loopback", "hw/udp",

@@ -1,4 +1,4 @@
-package provider
+package receive
 
 import (
 	"github.com/weft-fabric/weft/fi"
@@ -13,25 +13,28 @@ import (
 // matching (match.Recv.Kept); its User words say how much of the buffer is used and how many messages are being read
 // into it (dataplane.MultiUsed, MultiPending).
 
+// DefaultMinMulti is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.
+const DefaultMinMulti = 64
+
 // postMulti posts a buffer that receives messages one after the other until
 // less than FI_OPT_MIN_MULTI_RECV bytes of it are left.
-func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
-	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
+func (c *Context) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
+	source := c.sources.SourceOf(fi.Addr(entry.Src), entry.Flags)
 	rv := eng.Queue(source, entry.Tag, entry.Ignore)
 	if rv == nil {
-		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
+		c.end(targetOf(entry), entry.Tag, fi.ENOMEM)
 		return
 	}
 	rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
 	rv.User = [len(rv.User)]uint64{}
 	rv.SetKeep(true)
 	// Unexpected messages come first; the queue matches nothing else meanwhile.
-	for r.matching.MultiRoom(rv) {
+	for c.MultiRoom(rv) {
 		m := eng.Take(source, entry.Tag, entry.Ignore)
 		if m == nil {
 			return
 		}
-		r.deliverUnexpectedMulti(eng, rv, m)
+		c.deliverUnexpectedMulti(eng, rv, m)
 	}
 }
 
@@ -41,43 +44,43 @@ func nextTarget(rv *match.Recv) target.Target {
 	return target.Target{Buf: rv.Buf + used, Len: rv.Len - used, Context: rv.Context, Flags: rv.Flags &^ fi.MultiRecv}
 }
 
-func (r *leasedRx) deliverUnexpectedMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
-	a := r.unexpectedAs(m)
+func (c *Context) deliverUnexpectedMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
+	a := c.unexpectedAs(m)
 	if a.flags&msgRTS != 0 {
-		rts := *rtsAt(m.Payload)
-		r.releaseUnexpected(eng, m)
-		r.rendezvousMulti(eng, rv, &a, &rts)
+		c.rts = *rtsAt(m.Payload)
+		c.releaseUnexpected(eng, m)
+		c.rendezvousMulti(eng, rv, &a, &c.rts)
 		return
 	}
-	r.deliverMulti(eng, rv, &a, keptPayload(m))
-	r.releaseUnexpected(eng, m)
+	c.deliverMulti(eng, rv, &a, keptPayload(m))
+	c.releaseUnexpected(eng, m)
 }
 
 // deliverMulti copies a complete message into the buffer's next free bytes.
-func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
+func (c *Context) deliverMulti(eng *match.Engine, rv *match.Recv, a *message, payload []byte) {
 	t := nextTarget(rv)
 	n, err := t.Scatter(payload)
 	rv.User[dataplane.MultiUsed] += n
-	t.Flags |= r.matching.Retire(eng, rv)
+	t.Flags |= c.Retire(eng, rv)
 	status := fi.Success
 	if err == nil {
-		a.ep.completeRecv(t.Context, t.Flags, t.Named(), n, a)
+		a.complete(t.Context, t.Flags, t.Named(), n)
 	} else {
-		status = a.ep.storeFailed(&t, a, err)
+		status = a.storeFailed(&t, err)
 	}
 	if a.flags&msgSync != 0 {
-		r.sendAck(a, status)
+		a.ack(status)
 	}
 }
 
 // rendezvousMulti gives a rendezvous the buffer's next free bytes.
-func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, rts *wire.RTS) {
+func (c *Context) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *message, rts *wire.RTS) {
 	t := nextTarget(rv)
 	t.Len = min(t.Len, rts.Length)
 	rv.User[dataplane.MultiUsed] += t.Len
 	rv.User[dataplane.MultiPending]++
-	if !r.matching.MultiRoom(rv) {
+	if !c.MultiRoom(rv) {
 		eng.Remove(rv)
 	}
-	r.startRendezvous(t, rv, a, rts)
+	c.startRendezvous(t, rv, a, rts)
 }
