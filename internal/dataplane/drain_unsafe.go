@@ -73,7 +73,7 @@ func giveMessage(
 	r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
 ) uintptr {
 	if m.Flags&MessageRTS != 0 {
-		return readUnexpected(d, ep, post, m)
+		return r.readUnexpected(d, ep, post, m)
 	}
 	return r.deliverUnexpected(d, ep, rx, eng, post, m)
 }

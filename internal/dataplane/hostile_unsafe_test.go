@@ -266,6 +266,11 @@ func (h *hostile) polled(f func(a, b, c, d uintptr) uintptr, thread bool, failed
 			if c.Buf < first || c.Len > guarded || c.Buf-first > guarded-c.Len {
 				h.t.Fatalf("a message of %d bytes is to be read to %#x", c.Len, c.Buf)
 			}
+			for _, v := range unsafe.Slice((*fi.IOVec)(pointer(c.Here)), c.Pieces) {
+				if b := uint64(v.Base); b < c.Buf || v.Len > c.Len || b-c.Buf > c.Len-v.Len || c.Pieces > VectorMax {
+					h.t.Fatalf("%d bytes of %d at %#x are to be read to %#x", v.Len, c.Len, c.Buf, b)
+				}
+			}
 			c.Error = failed
 		case hot.DeliverySettle:
 			h.settles(&h.call.Delivery)
@@ -326,6 +331,8 @@ var searching = [...]uint64{fi.Peek, fi.Peek | fi.Claim, fi.Peek | fi.Discard, f
 func seedPolling(f *testing.F) {
 	rts := eager(hot.AMRTS, 1, 0, bytesOf(5, 100, 0, 1<<32, 1<<20, 100))
 	rts[2], rts[4] = byte(unsafe.Sizeof(hot.RTSHead{})), 0
+	parts := eager(hot.AMRTS, 1, 0, bytesOf(5, 100, 0, 2<<32, 1<<20, 90, 1<<21, 10))
+	parts[2], parts[4] = RTSFixed+2*16, 0
 	write := eager(hot.AMWrite, 16, 0, append(bytesOf(regionKey, 0, hot.WriteLast), "payload."...))
 	write[2], write[4] = hot.WriteHeadBytes, 8
 	tagged, long := eager(hot.AMTag, 1, 0, []byte("payload")), eager(hot.AMMsgData, 0, 5, make([]byte, 96))
@@ -337,7 +344,7 @@ func seedPolling(f *testing.F) {
 	// These are longer than where they are.
 	inSlot, inBounce := eager(hot.AMTag, 1, 0, nil), eager(hot.AMTag, 1, 0, bytesOf(1))
 	inSlot[4], inBounce[1], inBounce[5] = 250, hot.SlotBounce, 8
-	for _, slot := range [][]byte{tagged, long, rts, write, notice, bounced, inSlot, inBounce} {
+	for _, slot := range [][]byte{tagged, long, rts, parts, write, notice, bounced, inSlot, inBounce} {
 		for i := range byte(len(polling)) {
 			f.Add(i, slot, []byte(nil), int32(0))
 			f.Add(i|0x80|i<<4, slot, []byte(nil), int32(0))

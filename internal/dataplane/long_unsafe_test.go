@@ -67,7 +67,14 @@ func (l *long) settle(t *testing.T, d *hot.Delivery) (codes []uintptr) {
 		case hot.DeliveryDone, hot.DeliveryGo, hot.DeliveryAckReceived:
 			return codes
 		case hot.DeliveryRead:
-			move(uintptr(d.Copy.Buf), uintptr(d.Copy.At), uintptr(d.Copy.Len))
+			here := unsafe.Slice((*fi.IOVec)(pointer(d.Copy.Here)), d.Copy.Pieces)
+			there := unsafe.Slice((*fi.IOVec)(pointer(d.Copy.There)), d.Copy.Pieces)
+			for i := range here {
+				if here[i].Len != there[i].Len {
+					t.Fatalf("%d bytes are read to %d", there[i].Len, here[i].Len)
+				}
+				move(here[i].Base, there[i].Base, uintptr(here[i].Len))
+			}
 			d.Copy.Error = 0
 		}
 	}
@@ -278,8 +285,69 @@ func TestLongParts(t *testing.T) {
 			t.Errorf("%v: %d bytes are counted, %d in flight", lengths, l.thread(stats.ThreadRendezvousBytes),
 				l.link.InFlight.Load())
 		}
-		if codes := l.settle(t, l.delivery()); codes[len(codes)-1] != hot.DeliveryGo {
-			t.Errorf("%v: the receiver: codes %v", lengths, codes)
+		l.receiveParts(t, v, total, len(lengths) == 2)
+	}
+}
+
+// receiveParts has a message of pieces received, before or after its receive is posted.
+func (l *long) receiveParts(t *testing.T, v []fi.IOVec, total uint64, before bool) {
+	t.Helper()
+	var want []byte
+	for i, p := range v {
+		b := unsafe.Slice((*byte)(pointer(p.Base)), p.Len)
+		for j := range b {
+			b[j] = byte(j*7 + i*31 + 1)
+		}
+		want = append(want, b...)
+	}
+	if before {
+		if codes := l.settle(t, l.delivery()); codes[0] != hot.DeliveryDone || l.recv.UnexpectedMessages() != 1 {
+			t.Fatalf("codes %v", codes)
+		}
+		clear(l.recv.elements.there[:]) // those of another message
+	}
+	buf := l.bytes(int(total))
+	l.post(hot.RecvEntry{
+		Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: total, Src: uint64(fi.AddrUnspec), Tag: 6, Context: 8,
+	})
+	l.settle(t, l.delivery())
+	l.settle(t, l.delivery())
+	got, ok := l.pop()
+	if !ok || got.Context != 8 || got.Len != total || got.Buf != uint64(at(buf)) || !bytes.Equal(buf, want) {
+		t.Errorf("received %+v, %v", got, ok)
+	}
+	if e, ok := l.completed(); !ok || e.Context != 5 {
+		t.Errorf("transmit completed with %+v, %v", e, ok)
+	}
+	l.idle(t, "pieces")
+}
+
+// TestForgedParts: an RTS whose elements are not what it says is the runtime's.
+func TestForgedParts(t *testing.T) {
+	for name, forge := range map[string]func(slot *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec){
+		"no elements":  func(_ *hot.Slot, h *hot.RTSHead, _ *[VectorMax]fi.IOVec) { h.Count = 0 },
+		"too many":     func(_ *hot.Slot, h *hot.RTSHead, _ *[VectorMax]fi.IOVec) { h.Count = VectorMax + 1 },
+		"a short head": func(s *hot.Slot, _ *hot.RTSHead, _ *[VectorMax]fi.IOVec) { s.Head -= 16 },
+		"too short":    func(_ *hot.Slot, _ *hot.RTSHead, v *[VectorMax]fi.IOVec) { v[1].Len-- },
+		"too long":     func(_ *hot.Slot, _ *hot.RTSHead, v *[VectorMax]fi.IOVec) { v[1].Len++ },
+		"an empty one": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) { h.Length -= v[1].Len; v[1].Len = 0 },
+		"more than there is": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) {
+			v[0].Len, v[1].Len = 1<<63+longBytes, 1<<63
+			h.Length = longBytes
+		},
+	} {
+		l := newLong(t)
+		p := l.message(nil, 0, 0, 5)
+		l.parts(&p, longBytes, 3)
+		buf := l.bytes(2 * longBytes)
+		l.post(hot.RecvEntry{Buf: uint64(at(buf)), Len: 2 * longBytes, Src: uint64(fi.AddrUnspec)})
+		if code := send(&p); code != hot.PostDone {
+			t.Fatalf("%s: code %d", name, code)
+		}
+		slot := (*hot.Slot)(pointer(l.ep.Inbound[0].Ring.Slots))
+		forge(slot, (*hot.RTSHead)(unsafe.Pointer(&slot.Body)), elementsAt(bodyOf(slot)))
+		if code := deliver(l.delivery()); code != hot.DeliveryGo {
+			t.Errorf("%s: code %d", name, code)
 		}
 	}
 }

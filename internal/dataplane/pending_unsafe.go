@@ -163,14 +163,19 @@ func endPending(
 	if value != 0 {
 		Place(f, value, n)
 	}
-	if completes {
-		e := hot.CQE{Context: f.Context, Flags: f.Flags, Src: uint64(fi.AddrNotAvail)}
-		if s.fill(q, &e) {
-			d.Todo |= hot.TodoWakeTxCQ
-		}
+	e, bytes := EndPending(f)
+	if completes && s.fill(q, &e) {
+		d.Todo |= hot.TodoWakeTxCQ
 	}
-	bytes := f.Bytes
-	order.Store32(&f.Busy, 0)
 	d.Todo |= countAs(counter, bytes, wake)
 	return true
+}
+
+// EndPending gives the entry of an operation that has ended back, which another may take then, and returns the
+// completion and the bytes of the one that has ended.
+func EndPending(f *hot.Pending) (e hot.CQE, bytes uint64) {
+	e.Context, e.Flags, e.Src = f.Context, f.Flags, uint64(fi.AddrNotAvail)
+	bytes = f.Bytes
+	order.Store32(&f.Busy, 0)
+	return e, bytes
 }

@@ -23,6 +23,7 @@ type Receiver struct {
 	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
 	Endpoints int     // that deliver into the context
 	Addresses Addresses
+	elements  elements
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by
 	// threads that post; relaxed.

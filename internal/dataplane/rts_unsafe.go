@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/outbound"
@@ -15,19 +16,16 @@ import (
 // finds the receive that it matches (drain); the shim copies the payload out of the sender's memory, sendAck sends the
 // ACK and received completes the receive (proceed). The sender's part is in postlong_unsafe.go, and takeAck.
 
-// takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at most
-// EP.ReadMax bytes, for a receive that has room for it. One that matches no receive is kept. All others are the
-// runtime's.
+// takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of at most EP.ReadMax
+// bytes, for a receive that has room for it. One that matches no receive is kept. All others are the runtime's.
 func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || ep.Flags&hot.EPMatches == 0 || r.Ended {
 		return hot.DeliveryGo
 	}
-	if uintptr(m.head()) != unsafe.Sizeof(hot.RTSHead{}) || m.length() != 0 || m.flags() != 0 {
-		return hot.DeliveryGo
-	}
 	head := *(*hot.RTSHead)(unsafe.Pointer(&slot.Body))
-	if !plainRTS(ep, &head) {
+	if m.length() != 0 || m.flags() != 0 || !r.plainRTS(ep, &head, bodyOf(slot)) ||
+		m.head() != RTSFixed+16*head.Count {
 		return hot.DeliveryGo
 	}
 	pid := readable(ep, src, addr)
@@ -50,7 +48,7 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	d.Recv = uint64(uintptr(unsafe.Pointer(rv)))
-	return fetch(d, pid, buf, head.Addr)
+	return r.fetch(d, pid, buf, &head)
 }
 
 // readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
@@ -69,11 +67,22 @@ func revoked(peer *hot.Peer) bool {
 	return atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&(hot.RxGone|hot.RxRevoked) != 0
 }
 
-// fetch has the shim copy the payload of the message at hand, which is at an address of another process, to buf.
-func fetch(d *hot.Delivery, pid uint32, buf, payload uint64) uintptr {
-	d.Payload, d.Bounce, d.After = payload, 0, afterRead
+// fetch has the shim copy the payload of the message at hand, whose RTS has passed plainRTS last, to buf out of another
+// process.
+func (r *Receiver) fetch(d *hot.Delivery, pid uint32, buf uint64, head *hot.RTSHead) uintptr {
+	d.Payload, d.Bounce, d.After = head.Addr, 0, afterRead
 	d.Copy.PID, d.Copy.Write = pid, 0
-	onePiece(&d.Copy, buf, payload, d.Length)
+	onePiece(&d.Copy, buf, head.Addr, d.Length)
+	if head.Count == 1 {
+		return hot.DeliveryRead
+	}
+	e := &r.elements
+	for i := range e.there {
+		e.here[i] = fi.IOVec{Base: uintptr(buf), Len: e.there[i].Len}
+		buf += e.there[i].Len
+	}
+	d.Copy.Here, d.Copy.There = uintptr(unsafe.Pointer(&e.here)), uintptr(unsafe.Pointer(&e.there))
+	d.Copy.Pieces = uint64(head.Count)
 	return hot.DeliveryRead
 }
 
@@ -115,6 +124,9 @@ func holdRTS(r *Receiver, ep *hot.EP, d *hot.Delivery, head *hot.RTSHead) bool {
 	d.Flags |= MessageRTS
 	describe(d, ep, m, at)
 	*(*hot.RTSHead)(pointer(uintptr(at))) = *head
+	if head.Count != 1 {
+		*elementsAt(uintptr(at)) = r.elements.there
+	}
 	r.Memory += memory
 	if r.Memory > r.MemoryMax {
 		r.MemoryOver = true // the window is closed
@@ -126,12 +138,12 @@ func holdRTS(r *Receiver, ep *hot.EP, d *hot.Delivery, head *hot.RTSHead) bool {
 // readUnexpected has the shim copy a message, of which the RTS was kept, to the oldest entry of the post ring, if it is
 // one that takeRTS would take in for a receive with room for it. Message and entry stay where they are until it is
 // read.
-func readUnexpected(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
+func (r *Receiver) readUnexpected(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageRTS
 	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
 	src, source, addr := senderOf(ep, m)
-	if m.Flags&(1<<UnexpectedSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
-		m.Len > post.Len {
+	if m.Flags&(1<<UnexpectedSourceShift-1)&^known != 0 || src == nil || m.Len > post.Len ||
+		!r.plainRTS(ep, head, uintptr(m.Payload)) {
 		return hot.DeliveryGo
 	}
 	pid := readable(ep, src, addr)
@@ -140,13 +152,45 @@ func readUnexpected(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.M
 	}
 	setUnexpected(d, m, uint32(m.Flags)&known, source, addr)
 	d.Recv = uint64(uintptr(unsafe.Pointer(m)))
-	return fetch(d, pid, post.Buf, head.Addr)
+	return r.fetch(d, pid, post.Buf, head)
 }
 
-// plainRTS reports whether the message of an RTS is of one element, and one that the shim reads.
-func plainRTS(ep *hot.EP, head *hot.RTSHead) bool {
-	return head.Flags&^(hot.RTSTagged|hot.RTSData) == 0 && head.Count == 1 && head.Element == head.Length &&
-		head.Length != 0 && head.Length <= uint64(ep.ReadMax)
+// elements are those of the RTS at hand, if it has several, and where the bytes of each go in the receive's buffer. The
+// shim reads both.
+type elements struct{ there, here [VectorMax]fi.IOVec }
+
+// elementsAt are the elements of an RTS at an address, and what is there behind them.
+func elementsAt(rts uintptr) *[VectorMax]fi.IOVec {
+	return (*[VectorMax]fi.IOVec)(pointer(rts + RTSFixed))
+}
+
+// plainRTS reports whether the shim reads the message of an RTS: one of elements of some bytes, which are all of it.
+// head is a copy of what begins the RTS at an address, which the sender may write to: several elements are copied to
+// r.elements first.
+func (r *Receiver) plainRTS(ep *hot.EP, head *hot.RTSHead, rts uintptr) bool {
+	if head.Flags&^(hot.RTSTagged|hot.RTSData) != 0 || head.Length-1 >= uint64(ep.ReadMax) {
+		return false
+	}
+	if head.Count == 1 {
+		return head.Element == head.Length
+	}
+	if head.Count-1 >= VectorMax {
+		return false
+	}
+	there, left := &r.elements.there, head.Length
+	*there = *elementsAt(rts)
+	for i := range there {
+		n := there[i].Len
+		switch {
+		case uint32(i) >= head.Count:
+			there[i] = fi.IOVec{}
+		case n-1 >= left:
+			return false
+		default:
+			left -= n
+		}
+	}
+	return left == 0
 }
 
 // back returns the line by which a sender is answered, nil if there is none, or none yet: that of its address, or its

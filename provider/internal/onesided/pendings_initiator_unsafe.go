@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -129,9 +128,9 @@ func (a *Answers) Ended(src hw.Source, id uint64, d *wire.Done) {
 
 // complete completes an operation.
 func (a *Answers) complete(f *hot.Pending, status fi.Errno) {
-	context, flags, completes, bytes := f.Context, f.Flags, f.Completes != 0, f.Bytes
-	order.Store32(&f.Busy, 0) // another operation may take it
-	a.ep.Complete(context, flags, completes, status, bytes)
+	completes := f.Completes != 0
+	e, bytes := dataplane.EndPending(f)
+	a.ep.Complete(e.Context, e.Flags, completes, status, bytes)
 }
 
 // Seek does what SeekLost asks for, if it has been called.
