@@ -22,7 +22,7 @@ import (
 )
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
-// it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
+// it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint of which neither it nor the domain has an event
 // queue, fi.ENOCQ when a direction has neither a completion
 // queue nor a counter (but see Deaf), fi.ENOSPC or fi.ENOMEM when there is no room for its
 // segment.
@@ -35,7 +35,11 @@ func (e *Endpoint) Enable() error {
 	if e.base.scalable != nil {
 		e.base.scalable.share(e)
 	}
-	if err := e.base.checkEnable(); err != nil {
+	err := e.defaultEQ()
+	if err == nil {
+		err = e.base.checkEnable()
+	}
+	if err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		return err
 	}
