@@ -332,12 +332,5 @@ func (d *Domain) BindEQ(q *eq.Queue, flags uint64) error {
 	return nil
 }
 
-// eventQueue is that of endpoints without one of their own, or nil.
-func (d *Domain) eventQueue() *eq.Queue {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.events
-}
-
 // Info is what the domain was opened with; not to be changed.
 func (d *Domain) Info() *fi.Info { return d.info }

@@ -196,14 +196,12 @@ func (e *binder) BindAV(a *AV, flags uint64) error {
 
 // BindEQ binds an event queue, at any time, in place of one that was bound before:
 // what happens from now on is reported there. Flags mean nothing.
-func (e *binder) BindEQ(q *eq.Queue, flags uint64) error { return e.bind(e.eventQueue(q, q.Release)) }
+func (e *binder) BindEQ(q *eq.Queue, flags uint64) error { return e.bindEQ(q, q.Release) }
 
 // BindEQ binds an event queue as that of other endpoints. Unread events of a connection are removed from each queue
 // when the endpoint is closed.
-func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error { return e.base.bind(e.eventQueue(q)) }
-
-func (e *Endpoint) eventQueue(q *eq.Queue) *binding {
-	return e.base.eventQueue(q, func() {
+func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
+	return e.base.bindEQ(q, func() {
 		if e.base.conn != nil {
 			q.Forget(e.base.conn.fid)
 		}
@@ -211,19 +209,10 @@ func (e *Endpoint) eventQueue(q *eq.Queue) *binding {
 	})
 }
 
-func (e *binder) eventQueue(q *eq.Queue, release func()) *binding {
+func (e *binder) bindEQ(q *eq.Queue, release func()) error {
 	set := func() { e.bound.eq.Store(q) }
-	return &binding{what: "event queue", acquire: q.Acquire, release: release,
-		check: func() error { return nil }, set: set, late: func() error { set(); return nil }}
-}
-
-// defaultEQ binds the event queue of the domain, if it has one and the endpoint has none. The caller has mu.
-func (e *Endpoint) defaultEQ() error {
-	q := e.base.domain.eventQueue()
-	if q == nil || e.base.bound.eq.Load() != nil {
-		return nil
-	}
-	return e.base.tryBind(e.eventQueue(q), false)
+	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: release,
+		check: func() error { return nil }, set: set, late: func() error { set(); return nil }})
 }
 
 // BindSharedRx makes the endpoint deliver into a shared receive context. Errors: fi.EINVAL
