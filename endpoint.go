@@ -99,13 +99,15 @@ func Open(c Config) (*Endpoint, error) {
 }
 
 func (e *Endpoint) open(c Config) error {
-	node, service := "", ""
+	node, service, flags := "", "", fi.Source
 	if c.Addr.Addr().IsValid() {
 		node, service = c.Addr.Addr().String(), strconv.Itoa(int(c.Addr.Port()))
 	} else if c.Addr.Port() != 0 {
 		service = strconv.Itoa(int(c.Addr.Port()))
+	} else {
+		flags = 0
 	}
-	infos, err := provider.GetInfo(fi.Version(1, 20), node, service, fi.Source, &fi.Info{
+	infos, err := provider.GetInfo(fi.Version(1, 20), node, service, flags, &fi.Info{
 		Caps:   fi.Tagged | fi.RMA | fi.Source | fi.DirectedRecv,
 		EP:     &fi.EPAttr{Type: fi.EPRDM},
 		Tx:     &fi.TxAttr{MsgOrder: fi.OrderSAS},

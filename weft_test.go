@@ -38,6 +38,20 @@ func peer(t testing.TB, e, of *weft.Endpoint) weft.Peer {
 	return p
 }
 
+// TestOpenAnywhere opens an endpoint without an address.
+func TestOpenAnywhere(t *testing.T) {
+	e, err := weft.Open(weft.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := e.Addr(); !at.Addr().IsValid() || at.Port() == 0 {
+		t.Errorf("an endpoint at %v", at)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // limit ends a test that hangs.
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

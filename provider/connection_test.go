@@ -74,8 +74,21 @@ func openConnBench(t *testing.T, hints *fi.Info, change func(*config.Config)) *c
 	return c
 }
 
-// end makes an endpoint with a queue of its own.
+// end makes an endpoint with queues of its own.
 func (c *connBench) end(t *testing.T, info *fi.Info) *side {
+	t.Helper()
+	s := c.bare(t, info)
+	if err := s.ep.Enable(); !errors.Is(err, fi.ENOEQ) {
+		t.Errorf("enable without event queue: %v", err)
+	}
+	if err := s.ep.BindEQ(c.eq, 0); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bare makes an endpoint with a completion queue of its own.
+func (c *connBench) bare(t *testing.T, info *fi.Info) *side {
 	t.Helper()
 	s := &side{t: t, bench: c.bench, domain: c.domain, addr: map[*side]fi.Addr{}}
 	var err error
@@ -91,12 +104,6 @@ func (c *connBench) end(t *testing.T, info *fi.Info) *side {
 	c.fid++
 	s.ep.SetFID(c.fid)
 	if err := s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.ep.Enable(); !errors.Is(err, fi.ENOEQ) {
-		t.Errorf("enable without event queue: %v", err)
-	}
-	if err := s.ep.BindEQ(c.eq, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.drop(t, s) })
@@ -120,12 +127,18 @@ func (c *connBench) drop(t *testing.T, s *side) {
 // event waits for an event of a number.
 func (c *connBench) event(t *testing.T, want fi.EQEvent) eq.Event {
 	t.Helper()
+	return nextEvent(t, c.eq, want)
+}
+
+// nextEvent waits for an event of a number in a queue.
+func nextEvent(t *testing.T, q *eq.Queue, want fi.EQEvent) eq.Event {
+	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		e, err := c.eq.Next()
+		e, err := q.Next()
 		switch {
 		case errors.Is(err, fi.EAGAIN):
 		case err != nil:
-			errEntry, _ := c.eq.ReadErr(0)
+			errEntry, _ := q.ReadErr(0)
 			t.Fatalf("%v instead of event %d: %+v", err, want, errEntry)
 		case fi.EQEvent(e.Number) != want:
 			t.Fatalf("event %d, want %d", e.Number, want)
@@ -359,4 +372,35 @@ func TestTakenName(t *testing.T) {
 	if _, err := c.domain.OpenEndpoint(info); fi.ErrnoOf(err) != fi.EINVAL {
 		t.Errorf("name of one that listens: %v", err)
 	}
+}
+
+// TestDomainEQ has endpoints without an event queue report to that of their domain, which their own replaces.
+func TestDomainEQ(t *testing.T) {
+	c := newConnBench(t, nil)
+	first := c.domain
+	var err error
+	if c.domain, err = c.fabric.OpenDomain(c.info); err != nil {
+		t.Fatal(err)
+	}
+	shared, own := openTestEQ(t, c.fabric), openTestEQ(t, c.fabric)
+	wantErrno(t, c.domain.BindEQ(shared, 0), fi.Success, "bind to the domain")
+	a := c.bare(t, c.info)
+	wantErrno(t, a.ep.Enable(), fi.Success, "enable")
+	wantErrno(t, a.ep.Connect(c.at, nil), fi.Success, "connect")
+	b := c.bare(t, c.event(t, fi.ConnReq).Info)
+	wantErrno(t, b.ep.Enable(), fi.Success, "enable")
+	wantErrno(t, b.ep.Accept(nil), fi.Success, "accept")
+	for range 2 {
+		nextEvent(t, shared, fi.Connected)
+	}
+	wantErrno(t, b.ep.BindEQ(own, 0), fi.Success, "bind to the endpoint")
+	c.drop(t, a)
+	nextEvent(t, own, fi.Shutdown)
+	c.drop(t, b)
+	wantErrno(t, shared.Close(), fi.EBUSY, "close of the domain's queue")
+	wantErrno(t, c.domain.Close(), fi.Success, "close domain")
+	for _, q := range []*eq.Queue{shared, own} {
+		wantErrno(t, q.Close(), fi.Success, "close queue")
+	}
+	c.domain = first
 }

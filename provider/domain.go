@@ -54,7 +54,7 @@ type Domain struct {
 	// mu is not on the data path: events are bound and reported by control
 	// operations.
 	mu       sync.Mutex
-	events   *eq.Queue // of the domain's endpoints, nil: none
+	events   *eq.Queue // of endpoints without one of their own, nil: none
 	mrEvents *eq.Queue // of registrations, nil: they are synchronous
 }
 
@@ -304,8 +304,8 @@ func floorPower(n int) int {
 	return 1 << (bits.Len(uint(n)) - 1)
 }
 
-// BindEQ binds an event queue: with flags 0 for the events of the domain's
-// endpoints, with fi.RegMR for memory registrations, which then complete there.
+// BindEQ binds an event queue: with flags 0 for the events of the endpoints that are
+// enabled later and have no queue of their own, with fi.RegMR for memory registrations, which then complete there.
 // Errors: fi.EBADFLAGS for other flags, fi.EINVAL if one is bound already or q
 // is nil.
 func (d *Domain) BindEQ(q *eq.Queue, flags uint64) error {

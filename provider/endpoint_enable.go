@@ -22,7 +22,7 @@ import (
 )
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
-// it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
+// it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint if neither it nor the domain has an event
 // queue, fi.ENOCQ when a direction has neither a completion
 // queue nor a counter (but see Deaf), fi.ENOSPC or fi.ENOMEM when there is no room for its
 // segment.
@@ -54,22 +54,17 @@ func (e *Endpoint) Enable() error {
 		return err
 	}
 	e.base.rx.attach(e.leased.Alone())
-	if err := e.base.startNetworks(); err != nil {
+	err := e.base.startNetworks()
+	if err == nil {
+		err = e.startBackground()
+	}
+	if err == nil && e.base.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic|fi.Collective) != 0 {
+		err = e.base.domain.drives.Join(e)
+	}
+	if err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		e.disable()
 		return fi.ErrnoOf(err)
-	}
-	if err := e.startBackground(); err != nil {
-		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
-		e.disable()
-		return err
-	}
-	if e.base.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic|fi.Collective) != 0 {
-		if err := e.base.domain.drives.Join(e); err != nil {
-			log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
-			e.disable()
-			return fi.ErrnoOf(err)
-		}
 	}
 	enabled.Add(e, e.base.name.AppendSockaddr(nil))
 	e.base.state.Store(stateEnabled)
@@ -81,6 +76,7 @@ func (e *peering) checkEnable() error {
 	if e.bound.av == nil {
 		return fi.ENOAV
 	}
+	e.shareEQ()
 	if e.conn != nil && e.bound.eq.Load() == nil {
 		return fi.ENOEQ
 	}
@@ -94,6 +90,15 @@ func (e *peering) checkEnable() error {
 		return fi.ENOCQ
 	}
 	return nil
+}
+
+// shareEQ has an endpoint without an event queue use the domain's, which holds it longer than there are endpoints.
+func (e *peering) shareEQ() {
+	e.domain.mu.Lock()
+	defer e.domain.mu.Unlock()
+	if q := e.domain.events; e.bound.eq.CompareAndSwap(nil, q) && q != nil && e.conn != nil {
+		e.bound.undo.binds = append(e.bound.undo.binds, func() { q.Forget(e.conn.fid) })
+	}
 }
 
 // deaf is Endpoint.Deaf.

@@ -388,3 +388,29 @@ func random(r *rand.Rand, n uint64) []byte {
 	}
 	return b
 }
+
+// TestInjectNothing has endpoints where nothing but messages without data can be injected.
+func TestInjectNothing(t *testing.T) {
+	b := newBenchAt(t, "127.0.0.1", map[string]string{"FI_WEFT_INJECT_SIZE": "0"}, nil, rmaHints())
+	x, y := b.pair(t)
+	if n := b.info.Tx.InjectSize; n != 0 {
+		t.Fatalf("inject size %d", n)
+	}
+	one := []byte{7}
+	send := SendArgs{IOV: iovOf(one), Dest: x.addr[y], Tagged: true, Inject: true}
+	wantErrno(t, x.ep.Send(&send), fi.EINVAL, "a byte")
+	y.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true, Context: 1}, x)
+	x.send(SendArgs{Dest: x.addr[y], Tagged: true, Inject: true}, y)
+	if e := y.completion(x); e.Context != 1 || e.Len != 0 {
+		t.Errorf("%+v", e)
+	}
+	remote := make([]byte, 1)
+	y.region(remote, 7, fi.RemoteWrite)
+	post(t, func() error {
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(one), Remote: []fi.RMAIOVec{{Len: 1, Key: 7}}, Dest: x.addr[y], Context: 2})
+	}, x, y)
+	wantDone(t, x, y, 2, fi.RMA|fi.Write)
+	if remote[0] != 7 {
+		t.Error("nothing was written")
+	}
+}

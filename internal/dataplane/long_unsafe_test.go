@@ -330,7 +330,10 @@ func TestForgedParts(t *testing.T) {
 		"a short head": func(s *hot.Slot, _ *hot.RTSHead, _ *[VectorMax]fi.IOVec) { s.Head -= 16 },
 		"too short":    func(_ *hot.Slot, _ *hot.RTSHead, v *[VectorMax]fi.IOVec) { v[1].Len-- },
 		"too long":     func(_ *hot.Slot, _ *hot.RTSHead, v *[VectorMax]fi.IOVec) { v[1].Len++ },
-		"an empty one": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) { h.Length -= v[1].Len; v[1].Len = 0 },
+		"an empty one": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) {
+			h.Length -= v[1].Len
+			v[1].Len = 0
+		},
 		"more than there is": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) {
 			v[0].Len, v[1].Len = 1<<63+longBytes, 1<<63
 			h.Length = longBytes

@@ -6,9 +6,11 @@ type Buffers struct {
 	size   int
 }
 
-// Open makes n buffers of size bytes each.
+// Open makes n buffers of size bytes each, which may be 0.
 func (b *Buffers) Open(n, size int) (err error) {
-	b.size = size
+	if b.size = size; n*size == 0 {
+		return nil
+	}
 	b.memory, err = Map(n*size, NoReserve)
 	return err
 }

@@ -26,3 +26,15 @@ func TestBuffers(t *testing.T) {
 	b.Close()
 	b.Close()
 }
+
+// TestBuffersOfNothing: there may be buffers without bytes.
+func TestBuffersOfNothing(t *testing.T) {
+	var b Buffers
+	if err := b.Open(5, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.At(4)); n != 0 {
+		t.Errorf("a buffer of %d bytes", n)
+	}
+	b.Close()
+}
