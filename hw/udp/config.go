@@ -17,7 +17,7 @@ import (
 // default, which [Config.withDefaults] has.
 type Config struct {
 	// Stripes is the number of sockets, 1 to MaxStripes. Default 1. There may
-	// be fewer: see [Iface.Steering].
+	// be fewer: see [sock.Steering].
 	Stripes int
 	// Window is the size in bytes of the ring of each direction of a
 	// connection, a power of two, 64 KiB to MaxWindow. Default the least that is

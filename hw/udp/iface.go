@@ -195,9 +195,6 @@ func (i *Iface) Address() []byte {
 	return t.bytes()
 }
 
-// Steering says how datagrams find their stripe.
-func (i *Iface) Steering() sock.Steering { return i.group.Steering }
-
 // SetHandler installs the handler of id, before the first Progress.
 func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.deliver.handlers[id] = h }
 

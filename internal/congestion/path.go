@@ -78,9 +78,6 @@ func (p *Path) Control() Controller { return p.control }
 // Inflight returns how many bytes are in flight.
 func (p *Path) Inflight() int64 { return p.inflight }
 
-// SetBurst sets how far a late sender may catch up; see [Pacer].
-func (p *Path) SetBurst(d time.Duration) { p.pacer.Burst = d }
-
 // SetSpare sets for how many bytes the peer's host has room that have arrived
 // and were not yet polled. Default 0.
 func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }

@@ -140,9 +140,6 @@ func (n *Net) FlowBetween(cfg congestion.Config, from, to *Host, forth, back Rou
 // Ended returns when the last byte was acknowledged, 0 if it was not yet.
 func (f *Flow) Ended() congestion.Time { return f.ended }
 
-// Stop lets the flow send nothing new.
-func (f *Flow) Stop() { f.remaining = 0 }
-
 // Add lets the flow send so many packets more. It has an end.
 func (f *Flow) Add(packets int64) {
 	f.remaining += packets

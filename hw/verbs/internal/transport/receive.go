@@ -111,10 +111,7 @@ func (p *Transport) FindArrived(m *hot.TransportMessage) uintptr {
 // Has reports whether messages of the peer may come from a queue pair. Lease.
 func (p *Peer) Has(qp uint32) bool { return qp == p.QPNums[0] || qp == p.QPNums[1] }
 
-// Peer is the sender of the message that was found last, also of one that it must not write.
-func (p *Transport) Peer() *Peer { return peerAt(p.lease.found.peer) }
-
-// InRing reports whether it lies in its sender's ring.
+// InRing reports whether the message that was found last lies in its sender's ring.
 func (p *Transport) InRing() bool { return p.lease.found.ring }
 
 // Ring is the number of the ring in which FindWritten has found something. Lease.
