@@ -2,7 +2,7 @@
  *
  * Imported shared receive contexts (fi_peer(3)): the functions by which the
  * owner names messages that it had no receive for, and its calls. What is
- * done with a message is Go's (provider/peer_context.go).
+ * done with a message is Go's (provider/internal/receive/owned.go).
  */
 #include "goapi.h"
 #include "hotpath.h"

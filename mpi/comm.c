@@ -6,7 +6,6 @@
  * have a group. The result is an
  * attribute, which communicators that are made from this one do not inherit.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,13 +109,13 @@ static bool prepare(void)
 }
 
 /* Any thread may ask for the state of a request, and the MPI makes progress then. (MPICH does not when it
- * probes for messages of the process itself.) Ranks that wait by polling may share a processor. */
+ * probes for messages of the process itself.) */
 void mpi_progress(void)
 {
 	int flag;
 
 	PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
-	sched_yield();
+	turn(false);
 }
 
 /* A number that processes of one host have in common: of the boot and of the network namespace. */

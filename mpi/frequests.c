@@ -67,6 +67,7 @@ ALIASES(waitall, WAITALL, (F * count, F *requests, F *statuses, F *ierr))
 					*ierr = rc; \
 				return; \
 			} \
+			turn(false); \
 		} \
 		next pass; \
 	} \

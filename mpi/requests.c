@@ -4,20 +4,11 @@
  * pending none of them may sleep in the MPI, so those that wait ask for the state of
  * requests in turn with reading weft; else they are the MPI's.
  */
-#include <sched.h>
-
 #include "weftmpi.h"
 
 static bool pending(void)
 {
 	return atomic_load(&requests_pending) != 0;
-}
-
-/* One turn of a wait. Ranks that wait by polling may share a processor. */
-static void turn(void)
-{
-	groups_progress();
-	sched_yield();
 }
 
 /* MPI_Testall would do for the waits for all of a list, but that of MPICH 4.0 fails with persistent
@@ -30,8 +21,9 @@ void request_await(MPI_Request request)
 		return;
 	groups_wait(true);
 	while (pending() && !flag && !rc) {
-		turn();
+		groups_progress();
 		rc = PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+		turn(flag || rc);
 	}
 	groups_wait(false);
 }
@@ -56,8 +48,9 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 	if (pending()) {
 		groups_wait(true);
 		while (pending() && !flag && !rc) {
-			turn();
+			groups_progress();
 			rc = PMPI_Testany(count, requests, index, &flag, status);
+			turn(flag || rc);
 		}
 		groups_wait(false);
 		if (rc || flag)
@@ -73,8 +66,9 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
 	if (pending()) {
 		groups_wait(true);
 		for (*done = 0; pending() && !*done && !rc;) {
-			turn();
+			groups_progress();
 			rc = PMPI_Testsome(count, requests, done, indices, statuses);
+			turn(*done || rc);
 		}
 		groups_wait(false);
 		if (rc || *done)

@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,7 +142,14 @@ enum form { FORM_BLOCKING, FORM_REQUEST, FORM_PERSISTENT };
  * only a group that exists is used. */
 struct group *comm_group(MPI_Comm comm, int64_t slice, enum form form);
 
-/* The MPI's progress, and a turn of the processor for others, while a caller waits for weft. */
+/* Gives others of the processor a turn, unless what a caller polls for is there: ranks that wait may share one. */
+static inline void turn(bool found)
+{
+	if (!found)
+		sched_yield();
+}
+
+/* The MPI's progress, and a turn for others, while a caller waits for weft. */
 void mpi_progress(void);
 /* That, and the group's. */
 void progress(struct group *g);

@@ -62,6 +62,15 @@ func TestCollectiveRefused(t *testing.T) {
 	join(s.ep, other.Addr(), other, fi.Collective, fi.EINVAL, "a closed set")
 	plain := b.side(t)
 	join(plain.ep, fi.AddrNotAvail, nil, fi.Collective, fi.ENOEQ, "no event queue")
+	shared := *b
+	shared.domain, _ = b.fabric.OpenDomain(b.info)
+	q := openTestEQ(t, b.fabric)
+	t.Cleanup(func() {
+		wantErrno(t, shared.domain.Close(), fi.Success, "close domain")
+		wantErrno(t, q.Close(), fi.Success, "close queue")
+	})
+	wantErrno(t, shared.domain.BindEQ(q, 0), fi.Success, "bind to the domain")
+	join(shared.side(t).ep, fi.AddrNotAvail, nil, fi.Collective, fi.EINVAL, "no set, with the domain's queue")
 
 	g := s.begin([]int{0, 1}, 0)
 	in, out := make([]byte, 64), make([]byte, 64)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -76,10 +77,6 @@ func (e *peering) checkEnable() error {
 	if e.bound.av == nil {
 		return fi.ENOAV
 	}
-	e.shareEQ()
-	if e.conn != nil && e.bound.eq.Load() == nil {
-		return fi.ENOEQ
-	}
 	caps := e.info.Caps
 	either := e.scalable == nil && caps&(fi.Send|fi.Recv) == 0
 	if (either || caps&fi.Send != 0) && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil {
@@ -89,16 +86,23 @@ func (e *peering) checkEnable() error {
 	if receives && (either || caps&fi.Recv != 0) && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil && !e.deaf() {
 		return fi.ENOCQ
 	}
+	if q := e.shareEQ(); q != nil && e.conn != nil {
+		e.bound.undo.binds = append(e.bound.undo.binds, func() { q.Forget(e.conn.fid) })
+	}
+	if e.conn != nil && e.bound.eq.Load() == nil {
+		return fi.ENOEQ
+	}
 	return nil
 }
 
-// shareEQ has an endpoint without an event queue use the domain's, which holds it longer than there are endpoints.
-func (e *peering) shareEQ() {
+// shareEQ has an endpoint without an event queue use the domain's, and returns it. The domain outlives its endpoints.
+func (e *binder) shareEQ() *eq.Queue {
 	e.domain.mu.Lock()
 	defer e.domain.mu.Unlock()
-	if q := e.domain.events; e.bound.eq.CompareAndSwap(nil, q) && q != nil && e.conn != nil {
-		e.bound.undo.binds = append(e.bound.undo.binds, func() { q.Forget(e.conn.fid) })
+	if q := e.domain.events; e.bound.eq.CompareAndSwap(nil, q) {
+		return q
 	}
+	return nil
 }
 
 // deaf is Endpoint.Deaf.

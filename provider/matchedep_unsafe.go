@@ -258,6 +258,7 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, fi.ENOCQ,
 			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
+	e.shareEQ()
 	if err := e.peers.HoldKeys(e.domain.Keyed(), e.bound.av); err != nil {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}

@@ -21,7 +21,7 @@
 //   - [Stats]: what many threads report about one peer, read as one snapshot.
 //   - [Prober]: when to probe which peer, and what became of it.
 //   - [Judge]: what probes and data together say about a path.
-//   - [Segmenter]: one long operation as segments driven by a window.
+//   - [Flow]: long operations to one peer as segments driven by a window.
 //   - [Clock]: where a transport's time stamps come from.
 //
 // Sizes are bytes, rates bytes per second, times nanoseconds. Except for

@@ -151,7 +151,7 @@ func complete(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
 // a read at memory of its own.
 const InWord = 8
 
-// Layout of match.Message.Flags: hot.Message* and bits of package provider in the lowest byte, then the source, the
+// Layout of match.Message.Flags: hot.Message* and bits of package receive in the lowest byte, then the source, the
 // number of the sender's interface, and the number of the endpoint.
 const (
 	UnexpectedSourceShift   = 8  // 24 bits

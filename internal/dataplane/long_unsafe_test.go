@@ -334,6 +334,9 @@ func TestForgedParts(t *testing.T) {
 			h.Length -= v[1].Len
 			v[1].Len = 0
 		},
+		"over the end of memory": func(_ *hot.Slot, _ *hot.RTSHead, v *[VectorMax]fi.IOVec) {
+			v[1].Base = ^uintptr(0) - 1
+		},
 		"more than there is": func(_ *hot.Slot, h *hot.RTSHead, v *[VectorMax]fi.IOVec) {
 			v[0].Len, v[1].Len = 1<<63+longBytes, 1<<63
 			h.Length = longBytes

@@ -101,7 +101,7 @@ func (r *Receiver) find(ep *hot.EP, d *hot.Delivery) (rv *match.Recv, known bool
 	return eng.Find(d.ID, d.Tag), true
 }
 
-// UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one,
+// UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package receive keeps of one,
 // the keys of its elements included, of which a hot.RTSHead is the beginning.
 const UnexpectedRTSBytes = RTSBytes + 32*VectorMax
 
@@ -172,7 +172,7 @@ func (r *Receiver) plainRTS(ep *hot.EP, head *hot.RTSHead, rts uintptr) bool {
 		return false
 	}
 	if head.Count == 1 {
-		return head.Element == head.Length
+		return head.Element == head.Length && head.Addr+head.Length >= head.Addr
 	}
 	if head.Count-1 >= VectorMax {
 		return false
@@ -184,7 +184,7 @@ func (r *Receiver) plainRTS(ep *hot.EP, head *hot.RTSHead, rts uintptr) bool {
 		switch {
 		case uint32(i) >= head.Count:
 			there[i] = fi.IOVec{}
-		case n-1 >= left:
+		case n-1 >= left || there[i].Base+uintptr(n) < there[i].Base:
 			return false
 		default:
 			left -= n

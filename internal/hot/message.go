@@ -7,7 +7,7 @@ import "structs"
 // Of the two-sided protocol the 64-bit active message header is the tag (0 for untagged messages). An id with DATA
 // carries the remote CQ data as the first 8 bytes of its payload.
 //
-// Of the one-sided protocol (provider/rma_wire.go) the header is the address in the target's region, or the request
+// Of the one-sided protocol (provider/internal/wire) the header is the address in the target's region, or the request
 // that is answered.
 
 // Ids of active messages. Heads that no structure here describes are package provider's.

@@ -5,7 +5,7 @@
 // # What is offered
 //
 // Every claim is written down once: capabilities with their reason in
-// [Capabilities], limits in limits.go. A hint that cannot be met is refused
+// caps.go, limits in limits.go. A hint that cannot be met is refused
 // with fi.ENODATA and a log line (level info, subsystem core) that names the
 // attribute as C does and says why. A hint that is met is returned: the
 // requested value where the application's choice matters (models, order,

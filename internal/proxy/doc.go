@@ -35,7 +35,7 @@
 //
 //	arrivals            the sender, by the doorbell of the engine (hw.Waiter)
 //	posted operations   the thread that posts
-//	posted receives     the thread that posts, while messages are unexpected (cabi/recv.h, provider/receive_post.go)
+//	posted receives     the thread that posts, while messages are unexpected (package dataplane)
 //	sends without room  nothing rings: Engine.Attention has the thread poll each millisecond
 //	timers              nothing rings: the thread wakes for them, see checkMost
 //

@@ -210,7 +210,7 @@ func (s *Set) Remove(addr fi.Addr) error {
 // Of reports whether the set is open and of an address vector.
 func (s *Set) Of(a *AV) bool { return s.open.Load() && s.av == a }
 
-// Addr is the set's address, for [Endpoint.Join].
+// Addr is the set's address, for Endpoint.Join of package provider.
 func (s *Set) Addr() fi.Addr { return CollSetAddr | fi.Addr(s.id) }
 
 // Close ends the set.

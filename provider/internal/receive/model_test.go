@@ -3,6 +3,7 @@ package receive
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"testing"
 
@@ -217,8 +218,8 @@ func (w *model) search() {
 
 // claim receives or drops a message that was claimed.
 func (w *model) claim() {
-	for context, m := range w.claimed {
-		p := w.world.receives[context]
+	for _, context := range slices.Sorted(maps.Keys(w.claimed)) {
+		p, m := w.world.receives[context], w.claimed[context]
 		post := hot.Post{Buf: uintptr(vector.Of(p.buf).Base), Len: uint64(len(p.buf)), Context: context}
 		flags := hot.RecvTagged | fi.Claim
 		if w.r.IntN(2) == 0 {

@@ -5,7 +5,7 @@
 //	   RTS            →                      the endpoint matches it with a receive ([Host.Arrived], [Protocol.Start])
 //	                  ←          CTS, offer, landing, or nothing: by the way that the payload takes
 //	   fragments, chunks, puts →
-//	                  ←          ACK         the endpoint has both sides complete ([Host.End], [Protocol.Ended])
+//	                  ←          ACK         the endpoint has both sides complete ([Host.Complete], [Protocol.Ended])
 //
 // The ways, of which the receiver chooses:
 //
