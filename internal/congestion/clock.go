@@ -2,14 +2,8 @@ package congestion
 
 import "time"
 
-// Clock is where a transport's times come from: a monotonic clock, which no
-// daemon steps. An RTT is a difference of two of its readings, or of two time
-// stamps of one interface; see [RoundTrip].
-type Clock interface {
-	Now() Time
-}
-
-// Source is which clock measured an RTT.
+// Source is which clock measured an RTT: a difference of two readings of the transport's clock, which is monotonic, or
+// of two time stamps of one interface; see [RoundTrip].
 type Source uint8
 
 // The sources, from the least exact.

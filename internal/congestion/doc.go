@@ -22,7 +22,7 @@
 //   - [Prober]: when to probe which peer, and what became of it.
 //   - [Judge]: what probes and data together say about a path.
 //   - [Flow]: long operations to one peer as segments driven by a window.
-//   - [Clock]: where a transport's time stamps come from.
+//   - [Stamp], [RoundTrip]: time stamps of an interface, and the RTT by them.
 //
 // Sizes are bytes, rates bytes per second, times nanoseconds. Except for
 // [Stats] nothing here may be used by two threads at once: a path belongs to
