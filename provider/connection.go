@@ -124,7 +124,10 @@ func (e *Endpoint) Connect(raw, data []byte) error {
 			"connect with %d bytes of data (at most %d): or not an active endpoint", len(data), cm.MaxData)
 	}
 	to, err := names.Decode(e.base.format, raw)
-	if err != nil || to.Port == 0 || to.Family != e.base.name.Family {
+	if err == nil && (to.Port == 0 || to.Family != e.base.name.Family) {
+		err = errors.New("no port, or another kind of address")
+	}
+	if err != nil {
 		return refuse(log.EPCtrl, fi.EINVAL, "connect from %s to %s: %v", e.base.name, to, err)
 	}
 	if err := e.enableOnce(); err != nil {
