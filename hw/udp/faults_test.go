@@ -219,6 +219,14 @@ func TestBusyPeer(t *testing.T) {
 	eventually(t, "message", func() bool { b.Progress(1); return got == 1 })
 }
 
+// packetSize is how long packets to a peer are. Threads of weft change it with the lease.
+func packetSize(ep hw.Endpoint) int {
+	c := ep.(*Endpoint)
+	c.s.lease.lock()
+	defer c.s.leave()
+	return c.tx.mtu.Size()
+}
+
 // TestShrinkingPath: the path's MTU shrinks while messages flow, and nothing says so.
 func TestShrinkingPath(t *testing.T) {
 	var limit atomic.Int64
@@ -253,7 +261,7 @@ func TestShrinkingPath(t *testing.T) {
 		})
 	}
 	flow(200)
-	if size := ep.(*Endpoint).tx.mtu.Size(); size != 8972 {
+	if size := packetSize(ep); size != 8972 {
 		t.Errorf("packets of %d bytes", size)
 	}
 	limit.Store(1400)
@@ -263,7 +271,7 @@ func TestShrinkingPath(t *testing.T) {
 	size := 0
 	for range 2000 { // the search goes on
 		flow(1)
-		if size = ep.(*Endpoint).tx.mtu.Size(); size > 1400-32 {
+		if size = packetSize(ep); size > 1400-32 {
 			break
 		}
 	}

@@ -205,14 +205,14 @@ func TestCableMTU(t *testing.T) {
 		ep := pair(t, a, b)
 		got, sent := counting(t, b), new(uint64)
 		flow(t, a, b, ep, sent, got, 2000, 8000)
-		t.Logf("packets of %d bytes", ep.(*Endpoint).tx.mtu.Size())
+		t.Logf("packets of %d bytes", packetSize(ep))
 		for _, mtu := range []int{1400, 1300} {
 			ha.MTU(mtu)
 			begin := time.Now()
 			flow(t, a, b, ep, sent, got, *sent+500, 8000)
 			t.Logf("MTU %d: 500 messages in %v, packets of %d bytes", mtu, time.Since(begin),
-				ep.(*Endpoint).tx.mtu.Size())
-			if size := ep.(*Endpoint).tx.mtu.Size(); size > mtu {
+				packetSize(ep))
+			if size := packetSize(ep); size > mtu {
 				t.Errorf("packets of %d bytes over an MTU of %d", size, mtu)
 			}
 		}

@@ -17,11 +17,7 @@ func TestTooBig(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	c := pair(t, a, b).(*Endpoint)
 	got, sent := counting(t, b), new(uint64)
-	size := func() int {
-		c.s.lease.lock()
-		defer c.s.leave()
-		return c.tx.mtu.Size()
-	}
+	size := func() int { return packetSize(c) }
 	const mtu = 1500
 	eventually(t, "larger packets", func() bool {
 		flow(t, a, b, c, sent, got, *sent+10, 8000)
@@ -73,7 +69,7 @@ func TestBusyPeerKeepsSize(t *testing.T) {
 		defer ep.s.leave()
 		return f()
 	}
-	large := func() bool { return ep.tx.mtu.Size() == 8972 }
+	large := func() bool { return packetSize(ep) == 8972 }
 	flow(t, a, b, ep, sent, got, 100, 8000)
 	eventually(t, "larger packets", func() bool { a.Progress(1); b.Progress(16); return locked(large) })
 	answered(t, a, b, ep)
@@ -92,6 +88,6 @@ func TestBusyPeerKeepsSize(t *testing.T) {
 	eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return *got == *sent })
 	answered(t, a, b, ep)
 	if !locked(large) {
-		t.Errorf("packets of %d bytes", ep.tx.mtu.Size())
+		t.Errorf("packets of %d bytes", packetSize(ep))
 	}
 }

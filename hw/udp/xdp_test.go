@@ -178,7 +178,7 @@ func TestXDPCable(t *testing.T) {
 			}
 			ha.MTU(1400)
 			flow(t, a, b, ep, sent, got, *sent+500, 8000)
-			if size := ep.(*Endpoint).tx.mtu.Size(); size > 1400 {
+			if size := packetSize(ep); size > 1400 {
 				t.Errorf("packets of %d bytes over an MTU of 1400", size)
 			}
 			// The kernel reports the new hardware address by itself, which then passes
