@@ -113,6 +113,12 @@ func TestDoctorFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	bad := []string{"FI_PROVIDER_PATH=" + dir, "FI_WEFT_RING_SLOTS=7"}
+	for _, f := range findings(t, run(t, bad, "doctor", "--json", "--only", "provider"))["provider"] {
+		if f.Verdict == doctor.Fail {
+			t.Errorf("a bad setting is blamed on the provider: %+v", f)
+		}
+	}
 	for _, c := range []struct {
 		value, name string
 		hidden      bool
