@@ -88,14 +88,14 @@ func (t *Target[O]) countAtomic(m *region.Region[O], h *wire.Atomic, n uint64) {
 // replyResult sends what an atomic operation fetched, or keeps it until there is room.
 func (t *Target[O]) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
 	r := reply{src: src, to: t.ep.Sender(src), request: h.Request, length: n, at: uint64(h.At),
-		held: uint64(uintptr(unsafe.Pointer(&t.atomicResult[0])))}
+		result: uint64(uintptr(unsafe.Pointer(&t.atomicResult[0])))}
 	if len(t.replies) == 0 && t.sendAll(&r) {
 		return
 	}
 	if len(t.replies) < maxReplies {
 		if addr, err := t.ep.Pool().Get(int(n)); err == nil {
 			copy(mem.Bytes(addr, int(n)), t.atomicResult[:n])
-			r.held = addr
+			r.result = addr
 			t.replies.Add(r)
 			return
 		}

@@ -19,7 +19,7 @@ type reply struct {
 	length  uint64
 	at      uint64 // offset in the operation
 	sent    uint64
-	held    uint64 // address of the result, 0: read the region
+	result  uint64 // address of the result, 0: read the region
 	ends    wire.Ends
 	// of a read of several elements: these, the next to be sent, and how many bytes of it are
 	list []wire.Element
@@ -97,7 +97,7 @@ func (t *Target[O]) sendAll(r *reply) bool {
 		case err != nil:
 			return true
 		case r.sent == r.length:
-			if r.held == 0 && r.list == nil {
+			if r.result == 0 && r.list == nil {
 				t.wasRead(r.src, r.key, r.length, r.ends)
 			}
 			return true
@@ -126,8 +126,8 @@ func (t *Target[O]) sendReply(p Path, r *reply) error {
 	n := min(r.length-r.sent, uint64(p.MaxPart()))
 	iov := t.regionIOV[:0]
 	switch {
-	case r.held != 0:
-		iov = append(iov, fi.IOVec{Base: uintptr(r.held + r.sent), Len: n})
+	case r.result != 0:
+		iov = append(iov, fi.IOVec{Base: uintptr(r.result + r.sent), Len: n})
 	case n != 0:
 		m, offset, err := t.ep.AccessOf(r.to, r.key, r.addr+r.sent, n, fi.RemoteRead)
 		if err != nil {
@@ -149,8 +149,8 @@ func (t *Target[O]) dropReply(r *reply) {
 		t.elements.drop(r.list)
 		r.list = nil
 	}
-	if r.held != 0 {
-		t.ep.Pool().Put(r.held, int(r.length))
-		r.held = 0
+	if r.result != 0 {
+		t.ep.Pool().Put(r.result, int(r.length))
+		r.result = 0
 	}
 }
