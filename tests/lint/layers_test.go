@@ -61,7 +61,10 @@ var layers = [][]string{
 }
 
 // backend folders know no libfabric word.
-var backend = []string{"hw", "mpsc", "internal/congestion", "internal/hot", "internal/mem", "internal/order"}
+var backend = []string{
+	"hw", "mpsc", "internal/congestion", "internal/devaddr", "internal/hot", "internal/libcxi", "internal/mem",
+	"internal/memwatch", "internal/order", "internal/outbound", "internal/regcache", "internal/sock",
+}
 
 // cgo are the packages that call C: libfabric's callers, and the libraries of
 // devices.
