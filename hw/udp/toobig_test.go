@@ -69,7 +69,7 @@ func TestBusyPeerKeepsSize(t *testing.T) {
 		defer ep.s.leave()
 		return f()
 	}
-	large := func() bool { return packetSize(ep) == 8972 }
+	large := func() bool { return ep.tx.mtu.Size() == 8972 } // with the lease
 	flow(t, a, b, ep, sent, got, 100, 8000)
 	eventually(t, "larger packets", func() bool { a.Progress(1); b.Progress(16); return locked(large) })
 	answered(t, a, b, ep)
