@@ -40,7 +40,8 @@ type Finding struct {
 
 // host is what the checks read. Tests give others.
 type host struct {
-	cfg    *config.Config
+	cfg    *config.Config // the settings, or the default where one is bad
+	bad    error          // which, nil: none
 	lookup func(string) (string, bool)
 	proc   string // /proc
 	sys    string // /sys
@@ -123,8 +124,8 @@ func thisHost(fix bool) (*host, error) {
 	}
 	h := &host{proc: "/proc", sys: "/sys", dev: "/dev", roots: fabric.Roots(), self: self, fix: fix}
 	h.lookup = fabric.OwnSettings(h.roots, os.LookupEnv).Lookup
-	if h.cfg, err = config.Load(h.lookup); err != nil {
-		h.cfg = config.Default() // checkSettings reports it
+	if h.cfg, h.bad = config.Load(h.lookup); h.bad != nil {
+		h.cfg = config.Default()
 	}
 	return h, nil
 }

@@ -19,8 +19,8 @@ import (
 )
 
 func checkSettings(_ context.Context, h *host) []Finding {
-	if _, err := config.Load(h.lookup); err != nil {
-		return []Finding{{"settings", Fail, err.Error(), "correct or unset the variable; weft info lists them all"}}
+	if h.bad != nil {
+		return []Finding{{"settings", Fail, h.bad.Error(), "correct or unset the variable; weft info lists them all"}}
 	}
 	if unknown := config.Unknown(os.Environ()); len(unknown) != 0 {
 		return []Finding{{"settings", Warn, strings.Join(unknown, ", ") + ": not a variable of weft",
