@@ -17,7 +17,7 @@
 #define ROOM_THREADS 4 /* as many Go threads as run at a time start when they are first needed, and stay */
 
 struct usage {
-	long rss_kib, virtual_mib, maps, fds, threads, files;
+	long virtual_mib, maps, fds, threads, files;
 };
 
 static long entries(const char *dir)
@@ -32,20 +32,29 @@ static long entries(const char *dir)
 	return count;
 }
 
+/* What of the process is in memory, and its address space. */
+static void pages_kib(long *resident, long *space)
+{
+	long page_kib = sysconf(_SC_PAGESIZE) / 1024;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	CHECK(f && fscanf(f, "%ld %ld", space, resident) == 2);
+	fclose(f);
+	*resident *= page_kib;
+	*space *= page_kib;
+}
+
 static struct usage measure(void)
 {
 	struct usage u = { .fds = entries("/proc/self/fd"),
 			   .threads = entries("/proc/self/task"),
 			   .files = shmdir_count() };
-	long pages = 0, resident = 0, page_kib = sysconf(_SC_PAGESIZE) / 1024;
-	FILE *f = fopen("/proc/self/statm", "r");
+	long resident, space;
+	FILE *f = fopen("/proc/self/maps", "r");
 
-	CHECK(f && fscanf(f, "%ld %ld", &pages, &resident) == 2);
-	fclose(f);
-	u.rss_kib = resident * page_kib;
-	u.virtual_mib = pages * page_kib / 1024;
-	f = fopen("/proc/self/maps", "r");
 	CHECK(f != NULL);
+	pages_kib(&resident, &space);
+	u.virtual_mib = space / 1024;
 	for (int c; (c = getc(f)) != EOF;)
 		u.maps += c == '\n';
 	fclose(f);
@@ -61,8 +70,9 @@ struct peaks {
 static void sample(struct peaks *p, int cycle, int cycles)
 {
 	long *peak = &p->kib[cycle * SPANS / cycles];
-	long kib = measure().rss_kib;
+	long kib, space;
 
+	pages_kib(&kib, &space);
 	if (kib > *peak)
 		*peak = kib;
 }
