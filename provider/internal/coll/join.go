@@ -456,7 +456,7 @@ func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 		return
 	}
 	m.left = true
-	js.c.starve(g, m)
+	js.c.failAwaiting(g, m)
 }
 
 // leftEarly is the word of a member that left before it knew this side's

@@ -51,9 +51,9 @@ func (c *Protocol) onNote(src hw.Source, id uint64, head, payload []byte) {
 	}
 }
 
-// starve fails the operations that wait for a message, or the memory, of a member that sends
+// failAwaiting fails the operations that wait for a message, or the memory, of a member that sends
 // nothing more.
-func (c *Protocol) starve(g *Group, m *collMember) {
+func (c *Protocol) failAwaiting(g *Group, m *collMember) {
 	rank := g.number(m)
 	peer := g.peerOf(rank)
 	c.failWhere(g, func(o *collOp) bool {
@@ -112,7 +112,7 @@ func (c *Protocol) SourceLost(src hw.Source) {
 			}
 			m.gone = true
 			g.without(c, m)
-			c.starve(g, m)
+			c.failAwaiting(g, m)
 		}
 	}
 	if len(c.joins.list) != 0 {
