@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -43,12 +44,12 @@ func mapped(t *testing.T, n int) []byte {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(b) })
-	return b[-addressOfBytes(b)%pages.Size:][:n]
+	return b[-mem.Address(b)%pages.Size:][:n]
 }
 
 // pagesOf are the huge pages that bytes from to to of memory are on.
 func pagesOf(b []byte, from, to int) (list []uint64) {
-	for at := addressOfBytes(b[from:]) &^ (pages.Size - 1); at < addressOfBytes(b)+uint64(to); at += pages.Size {
+	for at := mem.Address(b[from:]) &^ (pages.Size - 1); at < mem.Address(b)+uint64(to); at += pages.Size {
 		list = append(list, at)
 	}
 	return list

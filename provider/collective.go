@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/names"
@@ -255,7 +256,7 @@ func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 		if addr, err = h.e.rx.matching.Pool.Get(len(payload)); err != nil {
 			return 0, err
 		}
-		copy(bytesAt(addr, uint64(len(payload))), payload)
+		copy(mem.Bytes(addr, uint64(len(payload))), payload)
 	}
 	h.e.rx.matching.Hold(cost, cost)
 	return addr, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
@@ -116,7 +117,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 	vector.Gather(b, *iov)
 	*iov = nil
 	if n != 0 {
-		*iov = []fi.IOVec{{Base: uintptr(addressOfBytes(b)), Len: n}}
+		*iov = []fi.IOVec{{Base: uintptr(mem.Address(b)), Len: n}}
 	}
 	return b
 }

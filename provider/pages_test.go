@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // hugeNow is how many KiB of memory are on huge pages, as the kernel has it. It polls
@@ -23,7 +24,7 @@ func hugeNow(t *testing.T, memory []byte) int {
 	if err != nil {
 		t.Skipf("no account of huge pages: %v", err)
 	}
-	first := uintptr(addressOfBytes(memory))
+	first := uintptr(mem.Address(memory))
 	known, inside, sum := false, false, 0
 	for line := range strings.Lines(string(text)) {
 		var from, to uintptr

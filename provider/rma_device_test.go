@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/regcache"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
@@ -104,7 +105,7 @@ func (m *standInMemory) at(addr, n uint64) []byte {
 	if m.buf != nil {
 		return m.buf.Bytes()[m.off+at:][:n]
 	}
-	return bytesAt(addr, n)
+	return mem.Bytes(addr, n)
 }
 
 // standInIface is the device's interface, and standInPeer the way to a peer that is this process.

@@ -29,7 +29,7 @@ func (d *MemoryDomain) newPinned(n int, flags uint32) (p pinned, err error) {
 	if p.memory, err = mem.Map(n, 0); err != nil {
 		return p, fmt.Errorf("cxi: buffers: %w: %w", err, hw.ErrNoResource)
 	}
-	p.first = addressOf(p.memory)
+	p.first = mem.Address(p.memory)
 	if err = unix.Madvise(p.memory, unix.MADV_DONTFORK); err == nil {
 		p.md, err = d.lni.Map(p.first, uint64(len(p.memory)), flags|libcxi.MapPin)
 	}

@@ -91,7 +91,7 @@ func (q *soft) store(s *softMessage, b []byte) {
 // spend gives the bytes of a message back that has been delivered. Lease.
 func (q *soft) spend(s *softMessage) {
 	if s.pooled {
-		q.pool.Put(addressOf(s.payload), len(s.payload))
+		q.pool.Put(mem.Address(s.payload), len(s.payload))
 		s.payload, s.pooled = nil, false
 	}
 }

@@ -49,7 +49,7 @@ func (i *Iface) giveRing(e *Endpoint) {
 			continue
 		}
 		b := i.rings.memory[k*transport.RingBytes:][:transport.RingBytes]
-		mr, err := i.d.pd.Register(addressOf(b), transport.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
+		mr, err := i.d.pd.Register(mem.Address(b), transport.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
 		if err != nil {
 			i.logf("no ring for short messages of peer %s: %v", e, err)
 			return
@@ -75,7 +75,7 @@ func (e *Endpoint) dropRing() error {
 // offer writes the peer's ring into a hand-shake's packet.
 func (e *Endpoint) offer(p *packet, taken uint32) {
 	if e.ring.mr != nil {
-		p.reach, p.rkey, p.taken = addressOf(e.ring.memory), e.ring.mr.RKey, taken
+		p.reach, p.rkey, p.taken = mem.Address(e.ring.memory), e.ring.mr.RKey, taken
 	}
 }
 

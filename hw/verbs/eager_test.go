@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // ringBench is a bench whose peer has a ring and writes into it: itself, so that what it sends comes
@@ -37,14 +38,14 @@ func newRingBench(t testing.TB) *ringBench {
 	b.rings.owners[0].Store(b.e)
 	b.e.ring = ring{0, b.rings.memory, &ibv.MR{RKey: 77}}
 	b.rx.transport.GiveRing(0, b.e.c, b.rings.memory)
-	b.e.msg.UseRing(transport.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
+	b.e.msg.UseRing(transport.Ring{Addr: mem.Address(b.e.ring.memory), RKey: 77})
 	b.e.msg.JoinBytes = joinBytes
 	return b
 }
 
 // slotOf is where in the ring an operation writes.
 func (b *ringBench) slotOf(t testing.TB, op *ibv.Op) []byte {
-	at := op.RemoteAddr - addressOf(b.e.ring.memory)
+	at := op.RemoteAddr - mem.Address(b.e.ring.memory)
 	if op.RKey != 77 || at%transport.RingSlotBytes != 0 || at >= transport.RingBytes ||
 		op.SGE[0].Len > transport.RingSlotBytes {
 		t.Fatalf("a write of %d bytes to %#x with key %d", op.SGE[0].Len, at, op.RKey)
@@ -246,7 +247,7 @@ func TestRingAgain(t *testing.T) {
 	}
 	b.e.msg.stop()
 	b.e.clearRing()
-	b.e.hello.peerRing = transport.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
+	b.e.hello.peerRing = transport.Ring{Addr: mem.Address(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
 	b.e.resume(b.e.c.LastSeq)
 	for pos := b.carried; pos < b.e.msg.Posted; pos++ {
 		if op := b.e.msg.op(pos); op.Opcode == ibv.OpWrite {

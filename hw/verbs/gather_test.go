@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // gatherBench is a chainBench whose requests may have so many local pieces.
@@ -255,7 +256,7 @@ func TestGatherDevice(t *testing.T) {
 				t.Fatalf("%s: %d do not end", what, left.Load())
 			}
 			if n < count {
-				here := named(addressOf(bytesOf(source)[2*size*at[n]:]))
+				here := named(mem.Address(bytesOf(source)[2*size*at[n]:]))
 				c := &hw.Completion{More: n < count-1, Func: func(c *hw.Completion) {
 					if left.Add(-1); c.Err() != nil {
 						t.Errorf("%s: %v", what, c.Err())

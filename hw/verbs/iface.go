@@ -108,7 +108,7 @@ func (i *Iface) openMemory() error {
 	if i.memory, err = mapPinned(n); err != nil {
 		return fmt.Errorf("verbs: buffers: %w: %w", err, hw.ErrNoResource)
 	}
-	i.first = addressOf(i.memory)
+	i.first = mem.Address(i.memory)
 	if i.mr, err = i.d.pd.Register(i.first, uint64(len(i.memory)), ibv.LocalWrite); err != nil {
 		i.mr = nil
 		return registered(err, uint64(len(i.memory)))

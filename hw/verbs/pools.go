@@ -72,7 +72,7 @@ func (p *blockPool) get() (block, error) {
 		if err != nil {
 			return block{}, fmt.Errorf("verbs: queue memory: %w: %w", err, hw.ErrNoResource)
 		}
-		mr, err := p.pd.Register(addressOf(b), uint64(len(b)), ibv.LocalWrite)
+		mr, err := p.pd.Register(mem.Address(b), uint64(len(b)), ibv.LocalWrite)
 		if err != nil {
 			_ = mem.Unmap(b)
 			return block{}, registered(err, uint64(len(b)))

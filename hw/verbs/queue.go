@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // slotBytes is what an operation may copy: a short message with its header.
@@ -115,7 +116,7 @@ func (q *queue) stop() {
 // lay lays a stopped queue into its memory.
 func (q *queue) lay(memory []byte, depth int, lkey uint32) {
 	q.SendQueue, q.places, q.ops, q.slots = transport.SendQueueAt(memory, depth, lkey)
-	q.first = addressOf(q.slots)
+	q.first = mem.Address(q.slots)
 	q.entries = make([]entry, depth)
 }
 

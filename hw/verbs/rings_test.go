@@ -32,7 +32,7 @@ func (b *ringBench) join(t *testing.T) *ringPeer {
 	p.c.Index.Store(1)
 	b.rx.transport.SetPeer(1, p.c)
 	b.rx.transport.GiveRing(1, p.c, memory)
-	p.msg.UseRing(transport.Ring{Addr: addressOf(memory), RKey: 78})
+	p.msg.UseRing(transport.Ring{Addr: mem.Address(memory), RKey: 78})
 	drive.Send(p.HotPath(), 1, 0, nil, nil) // the first is sent
 	b.arrive(0, p.msg.packetAt(0))
 	return p
@@ -43,7 +43,7 @@ func (p *ringPeer) write(pos uint64) {
 	op := p.msg.op(pos)
 	from := p.msg.slot(pos)[:op.SGE[0].Len]
 	for k := 0; k < len(from); k += 8 {
-		store(p.memory[op.RemoteAddr-addressOf(p.memory):], from, k)
+		store(p.memory[op.RemoteAddr-mem.Address(p.memory):], from, k)
 	}
 }
 

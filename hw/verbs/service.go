@@ -67,7 +67,7 @@ func (s *service) open() (err error) {
 	if s.memory, err = mapPinned(serviceStride * (serviceRecv + serviceSend)); err != nil {
 		return fmt.Errorf("verbs: service buffers: %w: %w", err, hw.ErrNoResource)
 	}
-	if s.mr, err = d.pd.Register(addressOf(s.memory), uint64(len(s.memory)), ibv.LocalWrite); err != nil {
+	if s.mr, err = d.pd.Register(mem.Address(s.memory), uint64(len(s.memory)), ibv.LocalWrite); err != nil {
 		s.mr = nil
 		return registered(err, uint64(len(s.memory)))
 	}
@@ -132,7 +132,7 @@ func (s *service) renew() {
 }
 
 func (s *service) sge(n, length int) ibv.SGE {
-	return ibv.SGE{Addr: addressOf(s.memory) + uint64(n*serviceStride), Len: uint32(length), LKey: s.mr.LKey}
+	return ibv.SGE{Addr: mem.Address(s.memory) + uint64(n*serviceStride), Len: uint32(length), LKey: s.mr.LKey}
 }
 
 // run starts the goroutines.

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // bench is an interface without a device: the tests say what has arrived.
@@ -30,7 +31,7 @@ func newBench(t testing.TB) *bench {
 	i.peers.Store(&[]*Endpoint{e})
 	i.cfg.RxBuffers, i.stride = buffers, bytes
 	i.memory = make([]byte, buffers*bytes)
-	i.first = addressOf(i.memory)
+	i.first = mem.Address(i.memory)
 	i.mr, i.srq, i.recvCQ = &ibv.MR{}, null.SRQ(), null.CQ(0)
 	i.sendCQs = []*sendCQ{{null.CQ(1), e.msg.cq.SendCQ}}
 	i.bell = &bell{i: i}

@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Atomic describes an atomic operation on one element of a region of a peer's. Lengths are in bytes.
@@ -113,10 +114,10 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	o := performing(p, 0)
 	o.hint = c.hint
 	if at.operand != 0 {
-		copy(m.Operand[:], bytesAt(at.operand, a.Size))
+		copy(m.Operand[:], mem.Bytes(at.operand, a.Size))
 	}
 	if at.compare != 0 {
-		copy(m.Compare[:], bytesAt(at.compare, a.Size))
+		copy(m.Compare[:], mem.Bytes(at.compare, a.Size))
 	}
 	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // copies are buffers that the device reads, numbered from 1: stripes of the table have those that are free. A send that
@@ -44,7 +45,7 @@ func (c *copies) open(d hw.MemoryDomain, t *table) {
 // fill copies a message at an address into a buffer, and returns where it is from the first buffer on.
 func (c *copies) fill(n uint16, addr, length uint64) (offset uintptr) {
 	offset = uintptr(n-1) * copyBytes
-	copy(unsafe.Slice((*byte)(unsafe.Add(c.first, offset)), length), bytesAt(addr, length))
+	copy(unsafe.Slice((*byte)(unsafe.Add(c.first, offset)), length), mem.Bytes(addr, length))
 	return offset
 }
 

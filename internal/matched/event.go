@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -27,7 +28,7 @@ func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
 	c.Flags, c.Bytes, c.Receive, c.Inject = o.flags, o.len, o.kind.receives(), o.inject
 	if ev.Flags&hot.MatchReceive == 0 {
 		if ev.Flags&hot.MatchRead != 0 && o.kind == kindFetch {
-			copy(bytesAt(o.buf, o.len), ev.Fetched[:])
+			copy(mem.Bytes(o.buf, o.len), ev.Fetched[:])
 		}
 		return
 	}

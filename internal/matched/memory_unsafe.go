@@ -10,9 +10,6 @@ import (
 // Addresses in operations are those of C memory or of memory off the Go heap: the garbage collector neither moves nor
 // frees what they name.
 
-// bytesAt views n bytes at an address. No bytes are at address 0.
-func bytesAt(addr, n uint64) []byte { return mem.Bytes(addr, int(n)) }
-
 // segmentAt names memory for the device.
 func segmentAt(addr, n uint64, m hw.Memory) hw.Segment {
 	return hw.Segment{Addr: mem.Pointer(addr), Len: int(n), Memory: m}

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Send describes one message to send.
@@ -101,7 +102,7 @@ func (e *Endpoint) bring(what string, o *operation, addr uint64) (inject []byte,
 	case wayNone:
 		return nil, local, nil
 	case wayInline:
-		return bytesAt(addr, o.len), local, nil
+		return mem.Bytes(addr, o.len), local, nil
 	case wayCopied:
 		if o.copied = e.ops.copy(o.hint); o.copied != 0 {
 			return nil, e.copies.segment(o.copied, addr, o.len), nil

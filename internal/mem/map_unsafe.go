@@ -143,9 +143,13 @@ func Unmap(b []byte) error {
 
 // Bytes views n bytes of off-heap memory at addr, as returned by Pool.Get, as a slice. It is valid until the memory
 // is put back or unmapped. It must not be used for addresses of Go memory.
-func Bytes(addr uint64, n int) []byte {
+func Bytes[N int | uint64](addr uint64, n N) []byte {
 	return unsafe.Slice((*byte)(Pointer(addr)), n)
 }
+
+// Address is where a slice that is not empty begins. The caller keeps it alive, and in place: memory of the Go heap
+// does not move.
+func Address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // Pointer turns the address of off-heap or C memory into a pointer. The detour through memory shows vet that this is no
 // arithmetic on a Go pointer. It must not be used for addresses of Go memory that nothing else keeps alive.

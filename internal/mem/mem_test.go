@@ -18,8 +18,8 @@ func TestMap(t *testing.T) {
 			if len(b) != Round(n) || len(b) < n || len(b)%pageSize != 0 {
 				t.Errorf("Map(%d): %d bytes", n, len(b))
 			}
-			if flags&Huge != 0 && addressOf(b)%HugeSize != 0 {
-				t.Errorf("Map(%d, Huge) at %#x", n, addressOf(b))
+			if flags&Huge != 0 && Address(b)%HugeSize != 0 {
+				t.Errorf("Map(%d, Huge) at %#x", n, Address(b))
 			}
 			for i, v := range b {
 				if v != 0 {

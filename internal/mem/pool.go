@@ -195,7 +195,7 @@ func (p *Pool) grow(c int) error {
 	if err != nil {
 		return fmt.Errorf("buffer of %d bytes: %w", bufSize, err)
 	}
-	at := addressOf(b)
+	at := Address(b)
 	s := spanAt(at)
 	count := uint64(bytes-lead) / uint64(bufSize)
 	s.fresh = at + uint64(lead)
@@ -234,7 +234,7 @@ func (p *Pool) getLarge(n int) (uint64, error) {
 		return 0, fmt.Errorf("buffer of %d bytes: %w", n, err)
 	}
 	p.large += len(b)
-	return addressOf(b), nil
+	return Address(b), nil
 }
 
 func (p *Pool) putLarge(addr uint64, n int) {

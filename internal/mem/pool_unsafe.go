@@ -10,6 +10,3 @@ func spanAt(at uint64) *span { return (*span)(Pointer(at)) }
 
 // wordAt returns the first word of a free buffer.
 func wordAt(addr uint64) *uint64 { return (*uint64)(Pointer(addr)) }
-
-// addressOf returns the address of a mapping.
-func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

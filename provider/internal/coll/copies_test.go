@@ -5,13 +5,14 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
 // sum posts an allreduce of count numbers.
 func (n *node) sum(g *Group, in, out []byte, count uint64) error {
 	return n.groups.Collective(&CollectiveArgs{
-		Kind: collective.AllReduce, Buf: uintptr(addressOfBytes(in)), Result: uintptr(addressOfBytes(out)),
+		Kind: collective.AllReduce, Buf: uintptr(mem.Address(in)), Result: uintptr(mem.Address(out)),
 		Count: count, Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5,
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -19,7 +20,7 @@ func TestEarlyLost(t *testing.T) {
 			groups := m.join()
 			bufs := [][]byte{make([]byte, length), make([]byte, length)}
 			post := func(rank int) {
-				a := CollectiveArgs{Kind: collective.Broadcast, Buf: uintptr(addressOfBytes(bufs[rank])),
+				a := CollectiveArgs{Kind: collective.Broadcast, Buf: uintptr(mem.Address(bufs[rank])),
 					Count: length, Datatype: fi.Uint8, Group: groups[rank].Addr()}
 				if err := m.nodes[rank].groups.Collective(&a); err != nil {
 					t.Fatal(err)

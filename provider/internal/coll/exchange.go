@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -172,7 +173,7 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 	default:
 		payload := []byte(nil)
 		if h.payload != 0 {
-			payload = bytesAt(h.payload, h.head.Length)
+			payload = mem.Bytes(h.payload, h.head.Length)
 		}
 		xs.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
 	}

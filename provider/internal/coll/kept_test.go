@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -31,8 +32,8 @@ func newKeptWork(m *mesh, groups []*Group, slice int) *keptWork {
 	for i := range n {
 		w.in[i], w.out[i] = make([]byte, n*slice), make([]byte, n*slice)
 		w.args = append(w.args, AllToAllVArgs{
-			Buf: uintptr(addressOfBytes(w.in[i])), Counts: counts, Displs: displs,
-			Result: uintptr(addressOfBytes(w.out[i])), ResultCounts: counts, ResultDispls: displs,
+			Buf: uintptr(mem.Address(w.in[i])), Counts: counts, Displs: displs,
+			Result: uintptr(mem.Address(w.out[i])), ResultCounts: counts, ResultDispls: displs,
 			Elem: 1, Group: groups[i].Addr(), Context: 5,
 		})
 		q, err := m.nodes[i].groups.AllToAllVInit(&w.args[i])

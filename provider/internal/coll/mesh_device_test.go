@@ -2,6 +2,7 @@ package coll
 
 import (
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 )
 
@@ -32,7 +33,7 @@ func (p meshPath) known(s hw.Segment, access hw.Access) {
 	if !ok || p.from.keys[r.key] != r || r.n != p.from || r.of.Access&access != access {
 		p.from.t.Fatalf("node %d copies %d bytes of memory that its device does not know", p.from.number, s.Len)
 	}
-	first, at := addressOfBytes(p.memory(hw.Segment{Addr: r.of.Addr, Len: 1})), addressOfBytes(p.memory(s))
+	first, at := mem.Address(p.memory(hw.Segment{Addr: r.of.Addr, Len: 1})), mem.Address(p.memory(s))
 	if at < first || at+uint64(s.Len) > first+uint64(r.of.Len) {
 		p.from.t.Fatalf("node %d copies %d bytes beside what its device knows", p.from.number, s.Len)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -309,7 +310,7 @@ func (l meshLeased) Answer(src hw.Source, id hw.AMID, header uint64, head []byte
 func (l meshLeased) Hold(payload []byte, cost int) (addr uint64, err error) {
 	if len(payload) != 0 {
 		b := bytes.Clone(payload)
-		addr = addressOfBytes(b)
+		addr = mem.Address(b)
 		l.n.early[addr] = b
 	}
 	l.n.kept += cost
@@ -367,15 +368,14 @@ func (p meshPath) Unsent() (int64, bool)      { return p.to.unsent, !p.to.stream
 func (p meshPath) SharedWords() *[4]uint64    { return nil }
 func (p meshPath) memory(s hw.Segment) []byte { return unsafe.Slice((*byte)(s.Addr), s.Len) }
 func (p meshPath) Address() []byte            { return nil }
-func (p meshPath) WritePeer([]hw.Segment, []hw.RemoteSegment) (int, error) {
-	return 0, hw.ErrInvalid
-}
+
+func (p meshPath) WritePeer([]hw.Segment, []hw.RemoteSegment) (int, error) { return 0, hw.ErrInvalid }
 
 func (p meshPath) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
 	if p.to.gone {
 		return 0, hw.ErrPeerDead
 	}
-	return copy(p.memory(local[0]), bytesAt(remote[0].Addr, remote[0].Len)), nil
+	return copy(p.memory(local[0]), mem.Bytes(remote[0].Addr, remote[0].Len)), nil
 }
 
 func (p meshPath) PutZcopy(local []hw.Segment, at uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
@@ -546,7 +546,7 @@ func (m *mesh) postAllToAll(i int, g *Group, in, out []byte, slice int) {
 	m.t.Helper()
 	m.buffers = append(m.buffers, in, out)
 	if err := m.nodes[i].groups.Collective(&CollectiveArgs{
-		Kind: collective.AllToAll, Buf: uintptr(addressOfBytes(in)), Result: uintptr(addressOfBytes(out)),
+		Kind: collective.AllToAll, Buf: uintptr(mem.Address(in)), Result: uintptr(mem.Address(out)),
 		Count: uint64(slice), Datatype: fi.Uint8, Group: g.Addr(), Context: 5,
 	}); err != nil {
 		m.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -82,7 +83,7 @@ func (o *modelOp) model(rank int) []byte {
 // post posts a rank's part.
 func (o *modelOp) post(n *node, g *Group, context uint64) error {
 	rank := n.number
-	in, out := uintptr(addressOfBytes(o.in[rank])), uintptr(addressOfBytes(o.out[rank]))
+	in, out := uintptr(mem.Address(o.in[rank])), uintptr(mem.Address(o.out[rank]))
 	if o.kind == collective.AllToAllV {
 		a := AllToAllVArgs{Buf: in, Result: out, Elem: 1, Group: g.Addr(), Context: context, Counts: o.counts[rank]}
 		for j := range o.counts {

@@ -233,7 +233,7 @@ func viewOf(addr uintptr, n uint64) []byte {
 	if n == 0 {
 		return nil
 	}
-	return bytesAt(uint64(addr), n)
+	return mem.Bytes(uint64(addr), n)
 }
 
 // combine returns the function for an operation, the last one again if it is

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -228,7 +229,7 @@ func (x *collExchange) localOf(peer int, over *Transport, slice []byte, access h
 	}
 	l := x.peers.localOf(peer)
 	if l.over == nil {
-		use, err := over.Device.Use(addressOfBytes(slice), uint64(len(slice)), access)
+		use, err := over.Device.Use(mem.Address(slice), uint64(len(slice)), access)
 		if err != nil {
 			log.Infof(log.EPData, "%d bytes go as messages: %v", len(slice), err)
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -215,7 +216,7 @@ func (c *Protocol) send(m *collMember, s *collStep) (sent bool, err error) {
 		return true, c.ep.Post(p, wire.AMCollStep, m.id, h.Put(c.head[:]), s.data)
 	}
 	h := wire.CollLong{CollStep: o.head(), Request: c.long.number(), Length: uint64(n),
-		Addr: addressOfBytes(s.data)}
+		Addr: mem.Address(s.data)}
 	if err := c.ep.Post(p, wire.AMCollRTS, m.id, h.Put(c.head[:]), nil); err != nil {
 		return false, err
 	}
@@ -290,7 +291,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		return c.long.fetch(m, s, &h.head) != fetchPending
 	}
 	if len(data) != 0 {
-		copy(data, bytesAt(h.payload, h.head.Length))
+		copy(data, mem.Bytes(h.payload, h.head.Length))
 	}
 	c.received(s)
 	return true

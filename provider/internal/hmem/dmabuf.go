@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // dmabufMark is set in addresses of mapped dma-bufs.
@@ -87,7 +88,7 @@ func Register(d *fi.DMABuf, writable bool) (*DMABuf, fi.IOVec, error) {
 		_ = mapping.Close()
 		return nil, fi.IOVec{}, fmt.Errorf("%d bytes from %d of a dma-buf of %d: %w", d.Len, d.Offset, size, fi.EINVAL)
 	}
-	b := &DMABuf{start: dmabufMark | addressOf(mapping.Bytes()), size: size, app: uint64(d.Base), mapping: mapping}
+	b := &DMABuf{start: dmabufMark | mem.Address(mapping.Bytes()), size: size, app: uint64(d.Base), mapping: mapping}
 	dmabufs.Lock()
 	defer dmabufs.Unlock()
 	dmabufs.last++

@@ -25,29 +25,18 @@ func AnyOnDevice(iov []fi.IOVec) bool {
 	return false
 }
 
-// bytesAt views n bytes at an address of plain memory, which the garbage collector neither moves nor frees. No bytes
-// are at address 0.
-func bytesAt(addr, n uint64) []byte {
-	return mem.Bytes(addr, int(n))
-}
-
-// pointerAt is an address of any kind as a pointer.
-// addressOf is where a slice that is not empty begins. The caller keeps it alive, and in place: memory of the Go heap
-// does not move.
-func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
-
 // Store copies bytes to an address of any kind. It fails only for memory of devices.
 func Store(addr uint64, from []byte) error {
 	switch {
 	case len(from) == 0:
 		return nil
 	case !OnDevice(addr):
-		copy(bytesAt(addr, uint64(len(from))), from)
+		copy(mem.Bytes(addr, uint64(len(from))), from)
 		return nil
 	case isDMABuf(addr):
 		return accessDMABuf(addr, uint64(len(from)), true, func(b []byte) error { copy(b, from); return nil })
 	}
-	return cuda.Copy(addr, addressOf(from), uint64(len(from)))
+	return cuda.Copy(addr, mem.Address(from), uint64(len(from)))
 }
 
 // Load copies bytes from an address of any kind. It fails only for memory of devices.
@@ -56,12 +45,12 @@ func Load(to []byte, addr uint64) error {
 	case len(to) == 0:
 		return nil
 	case !OnDevice(addr):
-		copy(to, bytesAt(addr, uint64(len(to))))
+		copy(to, mem.Bytes(addr, uint64(len(to))))
 		return nil
 	case isDMABuf(addr):
 		return accessDMABuf(addr, uint64(len(to)), false, func(b []byte) error { copy(to, b); return nil })
 	}
-	return cuda.Copy(addressOf(to), addr, uint64(len(to)))
+	return cuda.Copy(mem.Address(to), addr, uint64(len(to)))
 }
 
 // Copy copies between addresses of any kind, or begins to in the batch.
@@ -78,7 +67,7 @@ func Copy(batch *cuda.Batch, dst, src, n uint64) error {
 	case OnDevice(dst) || OnDevice(src):
 		return batch.Copy(dst, src, n)
 	}
-	copy(bytesAt(dst, n), bytesAt(src, n))
+	copy(mem.Bytes(dst, n), mem.Bytes(src, n))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
@@ -62,7 +63,7 @@ func TestCopies(t *testing.T) {
 	x, from := register(t)
 	y, to := register(t)
 	data, got := pattern(5000, 1), make([]byte, 5000)
-	plain := addressOf(got)
+	plain := mem.Address(got)
 	if OnDevice(plain) || AnyOnDevice([]fi.IOVec{{Base: uintptr(plain), Len: 1}}) ||
 		!AnyOnDevice([]fi.IOVec{{Base: uintptr(plain), Len: 1}, {Base: uintptr(to), Len: 1}}) {
 		t.Error("which memory is a device's is not known")
@@ -169,15 +170,15 @@ func TestShared(t *testing.T) {
 		t.Errorf("%d bytes, writable %v", m.Size(), m.Writable())
 	}
 	var batch cuda.Batch
-	if err := errors.Join(m.Copy(&batch, addressOf(data), at, 3000, false), Load(got, addr)); err != nil {
+	if err := errors.Join(m.Copy(&batch, mem.Address(data), at, 3000, false), Load(got, addr)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, data) {
 		t.Error("the mapping is of other memory")
 	}
 	clear(got)
-	if err := errors.Join(m.CopyTo(addressOf(got[:1000]), at, 1000),
-		m.Copy(&batch, addressOf(got[1000:]), at+1000, 2000, true)); err != nil {
+	if err := errors.Join(m.CopyTo(mem.Address(got[:1000]), at, 1000),
+		m.Copy(&batch, mem.Address(got[1000:]), at+1000, 2000, true)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, data) {

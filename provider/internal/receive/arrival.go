@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/match"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -59,7 +60,7 @@ func (e *Endpoint) accept(a *message, payload []byte) bool {
 	d := hot.Delivery{
 		ID: a.from.ID, Number: uint32(a.from.Number), Source: uint32(a.src), Flags: uint32(a.flags),
 		Addr: hot.SenderAddr(uint64(addr)), Tag: a.tag, Data: a.data, Length: a.length,
-		Payload: addressOfBytes(payload),
+		Payload: mem.Address(payload),
 	}
 	verdict := c.Accept(e.hot, &d)
 	e.host.Act(d.Todo)
@@ -85,7 +86,7 @@ func (e *Endpoint) Settle(d *hot.Delivery) {
 		a.from.Number = s.Number
 	}
 	e.counts.Eager(int(a.length))
-	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), recvAt(d.Recv), &a, bytesAt(d.Payload, d.Length))
+	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), recvAt(d.Recv), &a, mem.Bytes(d.Payload, d.Length))
 }
 
 // onSync takes in a complete message that the sender waits for.

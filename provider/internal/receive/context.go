@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/internal/target"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -201,10 +202,18 @@ func (c *Context) noMemory(err error) bool {
 	return false
 }
 
+// keepVector copies a vector into memory of the context's pool, which release frees, and returns its address.
+func keepVector(pool *mem.Pool, iov []fi.IOVec) (addr uint64, err error) {
+	if addr, err = pool.Get(vector.Bytes(len(iov))); err == nil {
+		copy(vector.At(addr, uint64(len(iov))), iov)
+	}
+	return addr, err
+}
+
 // release frees the target's vector, and the owner's entry.
 func (c *Context) release(t target.Target) {
 	if t.Flags&hot.RecvIOV != 0 {
-		c.Pool.Put(t.Buf, int(t.Len)*iovBytes)
+		c.Pool.Put(t.Buf, vector.Bytes(int(t.Len)))
 	}
 	if t.Entry != 0 {
 		c.owner.Free(t.Entry)

@@ -137,11 +137,10 @@ func (c *Context) ownedTarget(entry uint64, a *message) (target.Target, fi.Errno
 	case 1:
 		t.Buf, t.Len = uint64(iov[0].Base), iov[0].Len
 	default:
-		addr, err := c.Pool.Get(n * iovBytes)
+		addr, err := keepVector(c.Pool, iov[:n])
 		if err != nil {
 			return t, fi.ENOMEM
 		}
-		copy(vectorAt(addr, n), iov[:n])
 		t.Buf, t.Len = addr, uint64(n)
 		t.Flags |= hot.RecvIOV
 	}
@@ -163,7 +162,7 @@ func (c *Context) enqueue(entry uint64, tagged bool, a *message, payload []byte,
 			c.owner.Free(entry)
 			return c.noMemory(err)
 		}
-		copy(bytesAt(m.payload, uint64(len(payload))), payload)
+		copy(mem.Bytes(m.payload, uint64(len(payload))), payload)
 	}
 	c.Hold(m.cost())
 	waiting.Lock()
@@ -234,7 +233,7 @@ func Start(entry, id uint64) error {
 	if m.a.flags&msgRTS != 0 {
 		c.deliverOwned(entry, &m.a, nil, &m.rts)
 	} else {
-		c.deliverOwned(entry, &m.a, bytesAt(m.payload, m.a.length), nil)
+		c.deliverOwned(entry, &m.a, mem.Bytes(m.payload, m.a.length), nil)
 	}
 	c.free(m)
 	return nil

@@ -122,11 +122,10 @@ func (p *Posts) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
 		return fi.EAGAIN
 	}
 	defer p.host.Give()
-	addr, err := c.Pool.Get(len(iov) * iovBytes)
+	addr, err := keepVector(c.Pool, iov)
 	if err != nil {
 		return fi.ENOMEM
 	}
-	copy(vectorAt(addr, len(iov)), iov)
 	entry.Buf, entry.Len = addr, uint64(len(iov))
 	entry.Flags |= hot.RecvIOV
 	c.Drain(0)

@@ -5,6 +5,7 @@ package target
 import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 )
@@ -38,7 +39,7 @@ func (t *Target) First() uint64 {
 	if !t.Vector() {
 		return t.Buf
 	}
-	return uint64(vectorAt(t.Buf, 1)[0].Base)
+	return uint64(vector.At(t.Buf, 1)[0].Base)
 }
 
 // Room is the length in bytes.
@@ -47,7 +48,7 @@ func (t *Target) Room() uint64 {
 		return t.Len
 	}
 	sum := uint64(0)
-	for _, v := range vectorAt(t.Buf, t.Len) {
+	for _, v := range vector.At(t.Buf, t.Len) {
 		sum += v.Len
 	}
 	return sum
@@ -60,7 +61,7 @@ func (t *Target) Segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 		return append(to, segment(t.Buf+offset, n))
 	}
 	span := vector.Span{Offset: offset, N: n}
-	for _, v := range vectorAt(t.Buf, t.Len) {
+	for _, v := range vector.At(t.Buf, t.Len) {
 		if at, n := span.Take(v.Len); n != 0 {
 			to = append(to, segment(uint64(v.Base)+at, n))
 		}
@@ -75,11 +76,11 @@ func (t *Target) Scatter(payload []byte) (uint64, error) {
 		return t.scatterDevice(payload)
 	}
 	if !t.Vector() {
-		return uint64(copy(bytesAt(t.Buf, min(t.Len, uint64(len(payload)))), payload)), nil
+		return uint64(copy(mem.Bytes(t.Buf, min(t.Len, uint64(len(payload)))), payload)), nil
 	}
 	done := 0
-	for _, v := range vectorAt(t.Buf, t.Len) {
-		done += copy(bytesAt(uint64(v.Base), v.Len), payload[done:])
+	for _, v := range vector.At(t.Buf, t.Len) {
+		done += copy(mem.Bytes(uint64(v.Base), v.Len), payload[done:])
 	}
 	return uint64(done), nil
 }
@@ -90,7 +91,7 @@ func (t *Target) scatterDevice(payload []byte) (done uint64, err error) {
 	if !t.Vector() {
 		return n, hmem.Store(t.Buf, payload[:n])
 	}
-	for _, v := range vectorAt(t.Buf, t.Len) {
+	for _, v := range vector.At(t.Buf, t.Len) {
 		part := min(v.Len, n-done)
 		if e := hmem.Store(uint64(v.Base), payload[done:done+part]); e != nil {
 			err = e
@@ -99,3 +100,6 @@ func (t *Target) scatterDevice(payload []byte) (done uint64, err error) {
 	}
 	return done, err
 }
+
+// segment is n bytes at an address as a transport takes them.
+func segment(addr, n uint64) hw.Segment { return hw.Segment{Addr: mem.Pointer(addr), Len: int(n)} }
