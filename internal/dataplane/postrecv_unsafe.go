@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -32,7 +33,7 @@ func Recv(at, rx, ep, _ uintptr) uintptr {
 		p.Dest == uint64(fi.AddrUnspec) && context.Flags&hot.RxExact != 0 {
 		return hot.PostGo
 	}
-	return Push(context, p, p.Flags|uint64(p.Kind&hot.PostTagged)<<63) // hot.RecvTagged
+	return push(context, p, p.Flags|uint64(p.Kind&hot.PostTagged)<<63) // hot.RecvTagged
 }
 
 // takesMany reports whether a buffer may be one that takes several messages: of untagged ones, and long enough.
@@ -41,17 +42,13 @@ func takesMany(rx *hot.Rx, p *hot.Post) bool {
 	return r != nil && p.Kind&hot.PostTagged == 0 && p.Len >= r.MinMulti.Load()
 }
 
-// Push puts a receive that has been checked on the post ring of rx: from Dest, with the tag Header and Data for the
-// bits to ignore; flags are those of its hot.RecvEntry. It returns hot.PostDone; hot.PostBell, if the progress thread
-// of rx may sleep and what was posted is work for it; hot.PostGo if the ring is full: nothing has happened then. Any
-// thread may call it.
-func Push(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
-	ring := mpsc.View(&rx.Posts)
-	slot, pos, ok := ring.Claim(0, rx.Flags&hot.RxExclusive != 0)
-	if !ok {
+// push puts a receive that has been checked on the post ring of rx: from Dest, with the tag Header and Data for the
+// bits to ignore; flags are those of its hot.RecvEntry. The result is as PushEntry has it.
+func push(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
+	e, pos := claimEntry(rx)
+	if e == nil {
 		return hot.PostGo
 	}
-	e := (*hot.RecvEntry)(slot)
 	e.Flags = flags
 	e.Buf = uint64(p.Buf)
 	e.Len = p.Len
@@ -59,7 +56,22 @@ func Push(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
 	e.Tag = p.Header
 	e.Ignore = p.Data
 	e.Context = p.Context
-	ring.Publish(slot, 0, pos)
+	return publishEntry(rx, e, pos)
+}
+
+// claimEntry takes a slot of the post ring of rx, nil if the ring is full.
+func claimEntry(rx *hot.Rx) (*hot.RecvEntry, uint64) {
+	ring := mpsc.View(&rx.Posts)
+	slot, pos, ok := ring.Claim(0, rx.Flags&hot.RxExclusive != 0)
+	if !ok {
+		return nil, 0
+	}
+	return (*hot.RecvEntry)(slot), pos
+}
+
+// publishEntry makes an entry of the post ring visible, and reports as PushEntry does.
+func publishEntry(rx *hot.Rx, e *hot.RecvEntry, pos uint64) uintptr {
+	mpsc.View(&rx.Posts).Publish(unsafe.Pointer(e), 0, pos)
 	if bell := atomic.LoadUintptr(&rx.Bell); bell != 0 && asleep(rx, bell) {
 		return hot.PostBell
 	}

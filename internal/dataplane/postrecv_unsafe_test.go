@@ -85,11 +85,11 @@ func TestRecvFull(t *testing.T) {
 		w.rx.Flags = flags
 		first, second := hot.Post{Buf: 100, Len: 8, Dest: 3}, hot.Post{Buf: 200, Len: 8, Dest: 3}
 		for range 1 << ringLog2 {
-			if code := Push(w.rx, &first, 0); code != hot.PostDone {
+			if code := push(w.rx, &first, 0); code != hot.PostDone {
 				t.Fatalf("code %d", code)
 			}
 		}
-		if code := Push(w.rx, &second, 0); code != hot.PostGo {
+		if code := push(w.rx, &second, 0); code != hot.PostGo {
 			t.Errorf("a full ring: code %d", code)
 		}
 		if e := headPost(w.rx); e == nil || e.Buf != 100 {
@@ -109,7 +109,7 @@ func TestRecvBell(t *testing.T) {
 		w := newWorld(t)
 		bell := (*uint32)(w.memory(64))
 		w.rx.Bell, w.rx.WantPosts, *bell = uintptr(unsafe.Pointer(bell)), c.want, c.bell
-		if code := Push(w.rx, &hot.Post{Buf: 100, Len: 8}, 0); code != c.code || headPost(w.rx) == nil {
+		if code := push(w.rx, &hot.Post{Buf: 100, Len: 8}, 0); code != c.code || headPost(w.rx) == nil {
 			t.Errorf("%+v: code %d", c, code)
 		}
 	}

@@ -40,7 +40,11 @@ func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 	} else if !single(p) || p.Buf == 0 && p.Len != 0 {
 		return hot.PostGo
 	}
-	if pushUrgent(rx, p, p.Flags|hot.RecvTagged) == hot.PostGo {
+	entry := hot.RecvEntry{
+		Flags: p.Flags | hot.RecvTagged, Buf: uint64(p.Buf), Len: p.Len, Src: p.Dest, Tag: p.Header, Ignore: p.Data,
+		Context: p.Context,
+	}
+	if PushEntry(rx, &entry) == hot.PostGo {
 		return hot.PostGo
 	}
 	// What a peek finds or reserves concerns this process only, which polls for it, or sleeps.
@@ -55,25 +59,39 @@ func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 // until something arrives: they complete without an arrival.
 const UrgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 
-// PushEntry puts an entry of any flags on the post ring.
-func PushEntry(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
-	if flags&UrgentRecv != 0 {
-		return pushUrgent(rx, p, flags)
+// PushEntry puts an entry of any flags, its Seq aside, on the post ring of rx. It returns hot.PostDone; hot.PostBell,
+// if the progress thread of rx may sleep and what was posted is work for it; hot.PostGo if the ring is full: nothing
+// has happened then. Any thread may call it. An entry that completes without an arrival is found as work by the next
+// poll.
+func PushEntry(rx *hot.Rx, entry *hot.RecvEntry) uintptr {
+	if entry.Flags&UrgentRecv == 0 {
+		return pushEntry(rx, entry)
 	}
-	return Push(rx, p, flags)
-}
-
-// pushUrgent is Push of an entry that completes without an arrival: the next poll finds that it is work.
-func pushUrgent(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
 	r := ReceiverOf(rx)
 	r.Urgent.Add(1) // U1: before the entry is there, so that it is never too low
-	code := Push(rx, p, flags)
+	code := pushEntry(rx, entry)
 	if code == hot.PostGo {
 		r.Urgent.Add(-1)
 		return code
 	}
 	atomic.StoreUint32(&rx.WantPosts, 1) // U2: pairs with setWant
 	return code
+}
+
+// pushEntry is PushEntry of one of which nothing but an arrival makes work.
+func pushEntry(rx *hot.Rx, entry *hot.RecvEntry) uintptr {
+	e, pos := claimEntry(rx)
+	if e == nil {
+		return hot.PostGo
+	}
+	e.Flags = entry.Flags
+	e.Buf = entry.Buf
+	e.Len = entry.Len
+	e.Src = entry.Src
+	e.Tag = entry.Tag
+	e.Ignore = entry.Ignore
+	e.Context = entry.Context
+	return publishEntry(rx, e, pos)
 }
 
 // awaited reports whether a thread sleeps on the completions of receives, or an operation waits for their counter. The

@@ -30,7 +30,7 @@ const (
 //	the ringer    publish it; fence (B1); read the word; swap it for awake; write to the event file
 //
 // Between store and load on both sides is a full fence, so the sleeper sees the
-// work or the other sees it asleep. The data plane reads the same bell (dataplane.Push).
+// work or the other sees it asleep. The data plane reads the same bell (dataplane.PushEntry).
 //
 // The word's memory is never unmapped, but given to a later bell: a thread that posts late
 // may still read it.

@@ -264,8 +264,8 @@ func (f *fetch) end() {
 }
 
 // push posts what stands on the ring.
-func (w *world) push(p *hot.Post, flags uint64) {
-	for dataplane.PushEntry(w.rx, p, flags) == hot.PostGo {
+func (w *world) push(e hot.RecvEntry) {
+	for dataplane.PushEntry(w.rx, &e) == hot.PostGo {
 		w.c.Drain(0)
 	}
 }

@@ -76,10 +76,10 @@ func TestMerge(t *testing.T) {
 		p := &posted{context: w.next, source: alias, tagged: true, tag: w.r.Uint64N(4), buf: make([]byte, 300)}
 		w.world.receives[p.context] = p
 		w.receives = append(w.receives, p)
-		w.push(&hot.Post{
-			Dest: alias, Header: p.tag, Context: p.context, Buf: uintptr(vector.Of(p.buf).Base),
+		w.push(hot.RecvEntry{
+			Flags: hot.RecvTagged, Src: alias, Tag: p.tag, Context: p.context, Buf: uint64(vector.Of(p.buf).Base),
 			Len: uint64(len(p.buf)),
-		}, hot.RecvTagged)
+		})
 	}
 	w.check()
 	const peer = 3

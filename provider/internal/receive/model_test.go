@@ -155,16 +155,17 @@ func (w *model) receive() {
 			i++
 		}
 	}
-	post := hot.Post{
-		Dest: uint64(fi.AddrUnspec), Header: p.tag, Data: p.ignore, Context: p.context, Len: uint64(len(p.buf)),
+	entry := hot.RecvEntry{
+		Flags: flags, Src: uint64(fi.AddrUnspec), Tag: p.tag, Ignore: p.ignore, Context: p.context,
+		Len: uint64(len(p.buf)),
 	}
 	if p.source >= 0 {
-		post.Dest = uint64(p.source)
+		entry.Src = uint64(p.source)
 	}
 	if len(p.buf) != 0 {
-		post.Buf = uintptr(vector.Of(p.buf).Base)
+		entry.Buf = uint64(vector.Of(p.buf).Base)
 	}
-	w.push(&post, flags)
+	w.push(entry)
 	if p.multi || w.r.IntN(2) == 0 {
 		w.c.Drain(0)
 	}
@@ -183,7 +184,7 @@ func (w *model) cancel() {
 	if !slices.ContainsFunc(w.fetches, func(f *fetch) bool { return f.m.Target.Context == p.context }) {
 		p.want = append(p.want, outcome{status: fi.ECANCELED, tag: p.tag, payload: -1})
 	}
-	w.push(&hot.Post{Context: p.context}, hot.RecvCancel)
+	w.push(hot.RecvEntry{Flags: hot.RecvCancel, Context: p.context})
 	w.c.Drain(0)
 }
 
@@ -211,8 +212,7 @@ func (w *model) search() {
 			w.claimed[p.context] = m
 		}
 	}
-	post := hot.Post{Dest: uint64(fi.AddrUnspec), Header: p.tag, Context: p.context}
-	w.push(&post, flags)
+	w.push(hot.RecvEntry{Flags: flags, Src: uint64(fi.AddrUnspec), Tag: p.tag, Context: p.context})
 	w.c.Drain(0)
 }
 
@@ -220,7 +220,6 @@ func (w *model) search() {
 func (w *model) claim() {
 	for _, context := range slices.Sorted(maps.Keys(w.claimed)) {
 		p, m := w.world.receives[context], w.claimed[context]
-		post := hot.Post{Buf: uintptr(vector.Of(p.buf).Base), Len: uint64(len(p.buf)), Context: context}
 		flags := hot.RecvTagged | fi.Claim
 		if w.r.IntN(2) == 0 {
 			flags |= fi.Discard
@@ -234,7 +233,9 @@ func (w *model) claim() {
 			w.deliver(p, m)
 		}
 		delete(w.claimed, context)
-		w.push(&post, flags)
+		w.push(hot.RecvEntry{
+			Flags: flags, Buf: uint64(vector.Of(p.buf).Base), Len: uint64(len(p.buf)), Context: context,
+		})
 		w.c.Drain(0)
 		return
 	}

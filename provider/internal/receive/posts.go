@@ -94,9 +94,8 @@ func (p *Posts) actUrgent() {
 
 // push puts an entry on the post ring, making room if this thread can.
 func (p *Posts) push(e *hot.RecvEntry) error {
-	post := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
 	for range 2 {
-		switch dataplane.PushEntry(p.hot, &post, e.Flags) {
+		switch dataplane.PushEntry(p.hot, e) {
 		case hot.PostBell:
 			p.host.Ring()
 			return nil

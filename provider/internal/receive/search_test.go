@@ -14,7 +14,9 @@ func TestSearch(t *testing.T) {
 	peek := func(context, tag uint64) *posted {
 		p := &posted{context: context, buf: make([]byte, 1)}
 		w.world.receives[context] = p
-		w.push(&hot.Post{Dest: uint64(fi.AddrUnspec), Header: tag, Context: context}, hot.RecvTagged|fi.Peek)
+		w.push(hot.RecvEntry{
+			Flags: hot.RecvTagged | fi.Peek, Src: uint64(fi.AddrUnspec), Tag: tag, Context: context,
+		})
 		return p
 	}
 	p := peek(100, 9)
