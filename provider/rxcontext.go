@@ -180,7 +180,8 @@ func (r *leasedRx) proceed(local bool) {
 	if r.recheck || r.base.ends.Load() {
 		r.checkPeers()
 	}
-	if r.pending() {
+	pending := r.pending()
+	if pending {
 		r.out.Flush()
 		if !r.base.offload {
 			r.rendezvous.Step()
@@ -188,8 +189,9 @@ func (r *leasedRx) proceed(local bool) {
 		for _, e := range r.eps {
 			e.ep.protocols.pump()
 		}
+		pending = r.pending()
 	}
-	r.publish()
+	r.publishWork(pending)
 }
 
 // pending reports whether there is work that no ring shows.
@@ -205,12 +207,8 @@ func (r *leasedRx) pending() bool {
 	return false
 }
 
-// busy reports whether polls enter Go without an arrival on a ring: for work that is pending, or for transports that
-// only Go polls.
-func (r *leasedRx) busy() bool {
-	if r.pending() {
-		return true
-	}
+// goPolled reports whether polls enter Go for transports that only Go polls.
+func (r *receiving) goPolled() bool {
 	for _, e := range r.eps {
 		if e.ep.base.transports.onNetwork() {
 			return true
@@ -236,20 +234,23 @@ func (r *receiving) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.protocols.requested() || e.ep.base.transports.onNetwork() {
+		if e.ep.protocols.requested() {
 			return true
 		}
 	}
-	return false
+	return r.goPolled()
 }
 
 // notifyPoll has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
 func (r *rxContext) notifyPoll() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
 
 // publish sets hot.Rx.Attention, by which polls enter Go, or poll transports, without an arrival on a ring.
-func (r *leasedRx) publish() {
+func (r *leasedRx) publish() { r.publishWork(r.pending()) }
+
+// publishWork is publish where pending is known to the lease holder.
+func (r *leasedRx) publishWork(pending bool) {
 	attention := uint32(0)
-	if r.busy() {
+	if pending || r.goPolled() {
 		attention |= hot.AttentionGo
 	}
 	if r.transportPolled() {
