@@ -17,7 +17,7 @@ import (
 
 const (
 	// batch is the most completions that one poll takes.
-	batch = 8
+	batch = 4
 	// spins is how often a call polls an empty queue before its goroutine is parked: some tens of microseconds.
 	spins = 500
 	// spinsPerYield is after how many of them other goroutines run.
