@@ -282,7 +282,7 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	default:
 		switch e := handles.get(uint64(p.delivery.ep.handle)).(type) {
 		case *provider.Endpoint:
-			forDelivery(e, &p.delivery, code)
+			e.Rx().Leased().Serve(e, (*hot.Delivery)(unsafe.Pointer(&p.delivery)), uintptr(code))
 		case *provider.MatchedEndpoint:
 			if code == hot.DeliveryComplete {
 				e.Deliver((*hot.Delivery)(unsafe.Pointer(&p.delivery)))
@@ -340,24 +340,6 @@ func sleep(p *C.struct_weft_poll) C.int {
 		timeout = int(max(int64(p.start)+int64(timeout)-now, 0))
 	}
 	return result(q.Wait(timeout))
-}
-
-// forDelivery is what a delivery asks for of its endpoint.
-func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_t) {
-	switch code {
-	case hot.DeliveryAckReceived:
-		e.Rx().Leased().AckReceived(e, uint32(d.source), uint64(d.request), uint64(d.data))
-	case hot.DeliverySettle:
-		e.Rx().Leased().Settle(e, (*hot.Delivery)(unsafe.Pointer(d)))
-	case hot.DeliveryComplete:
-		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
-	case hot.DeliverySendAck:
-		e.Rx().Leased().SendAck(e, uint32(d.source), uint64(d.request))
-	case hot.DeliverySendDone:
-		e.Rx().Leased().SendDone(e, uint32(d.source), uint64(d.request))
-	case hot.DeliveryWakePeer:
-		e.WakePeer(uint32(d.peer))
-	}
 }
 
 // wakeReaders wakes the threads that wait for what a delivery has completed.

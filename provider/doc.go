@@ -24,7 +24,7 @@
 //	scalable*, shared*, connection*   contexts of endpoints; connected endpoints
 //	link*, transport*                 paths to peers over interfaces (package links)
 //	senders, identities, peer_restart peers that send, by name and source
-//	transmit                          messages, at their sender (package messages)
+//	transmit*                         messages, at their sender (package messages)
 //	receiv*, rxcontext*               messages, at their receiver (package receive), and progress
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic                      one-sided operations, at their initiator (package rma)
@@ -73,6 +73,7 @@
 //	service           the process's service thread
 //	tally             what endpoints count
 //	target            where the message of a receive goes
+//	threads           what the data plane needs of a thread, for goroutines
 //	token, tokens     memory tokens: their format; how they are made and opened
 //	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room

@@ -25,13 +25,6 @@ func (e *leasedEP) initTarget() {
 	})
 }
 
-// SendDone sends a source of an endpoint word of the success of its request, an operation that the data plane has
-// performed, or keeps it until there is room.
-func (r *leasedRx) SendDone(e *Endpoint, source uint32, request uint64) {
-	e.leased.Of(r).target.Done(hw.Source(source), request)
-	r.sendSoon()
-}
-
 // senderFrom is a sender as this package has it.
 func senderFrom(s onesided.Sender) sender { return sender{ID: s.ID, Number: s.Number} }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/receive"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -99,6 +100,42 @@ func (e *bindings) act(todo uint32) {
 	if todo&hot.TodoWakeTxCntr != 0 {
 		e.txCntr.Load().Wake()
 	}
+	if todo&hot.TodoWakeReadCntr != 0 {
+		e.readCntr.Load().Wake()
+	}
+	if todo&hot.TodoWakeWriteCntr != 0 {
+		e.writeCntr.Load().Wake()
+	}
+}
+
+// Act does what the data plane has left to do after completions.
+func (e *leasedEP) Act(todo uint32) { e.ep.base.bound.act(todo) }
+
+// Serve does what a delivery by the data plane asks of the runtime by a code.
+func (e *leasedEP) Serve(d *hot.Delivery, code uintptr) { e.rx.Serve(&e.ep, d, code) }
+
+// Serve does what a delivery to an endpoint asks of the runtime by a code: it takes an ACK, gives a message to the
+// receive that it has matched, writes the completion that the queue's ring has no room for, sends the ACK or word of
+// the success of a request, or keeps it until there is room, or rings the doorbell of a peer.
+func (r *leasedRx) Serve(e *Endpoint, d *hot.Delivery, code uintptr) {
+	to := e.leased.Of(r)
+	switch code {
+	case hot.DeliveryAckReceived:
+		outcome, ok := wire.AckStatus(d.Data)
+		to.sent.Acknowledged(hw.Source(d.Source), d.Request, outcome, ok)
+	case hot.DeliverySettle:
+		to.received.Settle(d)
+	case hot.DeliveryComplete:
+		e.base.bound.rxCQ.Complete(receive.EntryOf(&d.Entry))
+	case hot.DeliverySendAck:
+		to.received.Acknowledge(hw.Source(d.Source), d.Request)
+		r.sendSoon()
+	case hot.DeliverySendDone:
+		to.target.Done(hw.Source(d.Source), d.Request)
+		r.sendSoon()
+	case hot.DeliveryWakePeer:
+		e.WakePeer(d.Peer)
+	}
 }
 
 // completeRecv completes a receive that was posted with flags.
@@ -129,17 +166,4 @@ func (d *Domain) workIn(entry *cq.Entry, flags uint64) uint64 {
 	work := entry.Context
 	entry.Context = d.work.ContextOf(work)
 	return work
-}
-
-// Settle gives the message to an endpoint that the data plane describes to the receive that it has matched there.
-func (r *leasedRx) Settle(e *Endpoint, d *hot.Delivery) { e.leased.Of(r).received.Settle(d) }
-
-// Deliver completes a receive on the endpoint's queue, whose ring is full.
-func (e *Endpoint) Deliver(d *hot.Delivery) { e.base.bound.rxCQ.Complete(receive.EntryOf(&d.Entry)) }
-
-// SendAck sends a source of an endpoint the ACK of its request, whose message the data plane has taken in, or keeps the
-// ACK until there is room.
-func (r *leasedRx) SendAck(e *Endpoint, source uint32, request uint64) {
-	e.leased.Of(r).received.Acknowledge(hw.Source(source), request)
-	r.sendSoon()
 }

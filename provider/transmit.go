@@ -8,7 +8,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/messages"
-	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Sending messages that the data plane leaves to the runtime, of which the first to each peer is one, is package
@@ -54,7 +53,13 @@ func (e *Endpoint) Send(s *SendArgs) error {
 }
 
 func (e *initiator) send(s *SendArgs) error {
+	if e.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
 	m := s.message()
+	if done, err := e.sends.SendHere(&m); done {
+		return err
+	}
 	total, err := e.checkSend(&m)
 	if err != nil {
 		return err
@@ -127,6 +132,17 @@ func (h messagesHost) End(m messages.Ended) {
 	h.e.countWork(h.e.bound.txCntr.Load(), m.Work, m.Asked, m.Status != fi.Success, m.Total)
 }
 
+// Complete writes the completion of a message that is counted.
+func (h messagesHost) Complete(context, flags uint64) {
+	h.e.bound.txCQ.Complete(cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail})
+}
+
+// Act does what the data plane has left to do after completions.
+func (h messagesHost) Act(todo uint32) { h.e.bound.act(todo) }
+
+// WakePeer rings the doorbell of a peer.
+func (h messagesHost) WakePeer(peer uint32) { h.e.transports.iface.WakePeer(peer) }
+
 // Share lets peers map memory of a device.
 func (h messagesHost) Share(addr, n uint64) (token, offset uint64, ok bool) {
 	if h.e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
@@ -155,10 +171,4 @@ func (m twoSided) Handlers() map[hw.AMID]hw.Handler {
 	all := m.Protocol.Handlers()
 	maps.Copy(all, m.e.received.Handlers())
 	return all
-}
-
-// AckReceived ends a message of an endpoint whose ACK the data plane has taken in.
-func (r *leasedRx) AckReceived(e *Endpoint, source uint32, request, status uint64) {
-	outcome, ok := wire.AckStatus(status)
-	e.leased.Of(r).sent.Acknowledged(hw.Source(source), request, outcome, ok)
 }

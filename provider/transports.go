@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/threads"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/watch"
 	"github.com/weft-fabric/weft/provider/names"
@@ -59,11 +60,18 @@ func peerEvents(p *transport, f func(hw.PeerEvent)) func(hw.PeerEvent) {
 	}
 }
 
-// arrivals takes in what has arrived at all transports, and returns how many messages that were.
+// arrivals takes in what has arrived at all transports, and returns how many messages that were, of those that the data
+// plane has delivered at least one.
 func (e *leasedEP) arrivals(limit int) (n int) {
 	if !e.ep.base.mute() {
-		n = e.ep.base.transports.iface.Progress(limit)
-		e.countBatch(n)
+		worked, done := threads.Deliver(e.ep.base.hot, e)
+		if !done {
+			n = e.ep.base.transports.iface.Progress(limit)
+			e.countBatch(n)
+		}
+		if worked {
+			n++
+		}
 	}
 	return n + e.networkArrivals(limit)
 }

@@ -41,6 +41,24 @@ const (
 // next is no code for the shim: the step at hand is done, and the caller in this package goes on with the next one.
 const next = ^uintptr(0)
 
+// Begin prepares a delivery to an endpoint for Deliver. Completions go to its queues.
+func Begin(d *hot.Delivery, ep *hot.EP) {
+	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
+	clearDelivery(d)
+}
+
+// Deliver takes in the arrivals of an endpoint for a goroutine, with what is a thread's: it returns a code of
+// hot.Delivery, and is called again after each but DeliveryDone and DeliveryGo. The caller holds the progress lease,
+// and does at the end what Delivery.Todo says.
+func Deliver(d *hot.Delivery, t *hot.Thread) uintptr {
+	if !resume(t) {
+		return hot.DeliveryGo
+	}
+	code := deliver(d)
+	pause(t)
+	return code
+}
+
 // deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.
 // The caller holds the progress lease.
 func deliver(d *hot.Delivery) uintptr {

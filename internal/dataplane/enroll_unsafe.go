@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -32,6 +33,18 @@ func Enroll(at, _, _, _ uintptr) uintptr {
 		}
 	}
 	return 0
+}
+
+// Discharge takes back what Enroll gave to a thread, which posts no more: release, with the acquire of the thread that
+// gets it next. The shim does the same where a thread of C ends, at a time when it cannot call the data plane.
+func Discharge(t *hot.Thread) {
+	if t.Line != 0 {
+		order.Store32(&(*hot.EpochReader)(pointer(t.Line)).Taken, 0)
+	}
+	if t.Number != 0 && t.Number < stats.Lines {
+		atomic.AndUint64(&numbers, ^(1 << (t.Number - 1)))
+	}
+	t.Line, t.Number = 0, 0
 }
 
 func freeNumber() uint32 {

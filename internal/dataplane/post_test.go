@@ -148,9 +148,49 @@ func TestSendIsTheRuntimes(t *testing.T) {
 		if code := send(&p); code != hot.PostGo {
 			t.Errorf("%s: code %d", name, code)
 		}
+		if code := sendHere(&p, l.ep); code != hot.PostGo {
+			t.Errorf("%s, by a goroutine: code %d", name, code)
+		}
 		if tail := *(*uint64)(pointer(l.ep.Inbound[0].Ring.Tail)); tail != 0 || p.Todo != 0 {
 			t.Errorf("%s: something happened: tail %d, todo %#x", name, tail, p.Todo)
 		}
+	}
+}
+
+// TestSendHere sends messages as a goroutine does, until there is no room for the completion of one, which is refused,
+// or no bounce buffer: that one is the runtime's, and leaves no trace.
+func TestSendHere(t *testing.T) {
+	l := newLoop(t)
+	thread := new(hot.Thread)
+	Enroll(address(thread), 0, 0, 0)
+	defer Discharge(thread)
+	post := func(payload []byte, context uint64) uintptr {
+		p := l.message(payload, 0, 7, context)
+		p.EP, p.Self = 0, address(thread)
+		return SendHere(l.ep, &p)
+	}
+	for n := range bounceCount {
+		if code := post(make([]byte, 600), uint64(n)); code != hot.PostDone {
+			t.Fatalf("message %d: code %d", n, code)
+		}
+		if e, ok := l.completed(); !ok || e.Context != uint64(n) {
+			t.Fatalf("message %d completed with %+v", n, e)
+		}
+	}
+	if code := post(make([]byte, 600), 0); code != hot.PostGo || l.stripe.Lease != 0 || l.stripe.Starved != 0 {
+		t.Errorf("without a bounce buffer: code %d, lease %d, starved %d", code, l.stripe.Lease, l.stripe.Starved)
+	}
+	sent := 0
+	for ; post(make([]byte, 8), 0) == hot.PostDone; sent++ {
+		if sent > 16 {
+			t.Fatal("more completions than the queue has room for")
+		}
+	}
+	if code := post(make([]byte, 8), 0); code != hot.PostAgain || sent != 16 {
+		t.Errorf("%d sent; code %d", sent, code)
+	}
+	if line := (*hot.EpochReader)(pointer(thread.Line)); line.Posting&1 != 0 {
+		t.Error("the goroutine is an epoch reader still")
 	}
 }
 

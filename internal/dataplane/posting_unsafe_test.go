@@ -127,6 +127,9 @@ func (l *loop) completed() (hot.CQE, bool) {
 	return hot.CQE{}, false
 }
 
+// address is that of a thread.
+func address(t *hot.Thread) uintptr { return uintptr(unsafe.Pointer(t)) }
+
 // thread is what a thread has counted.
 func (l *loop) thread(what int) uint64 { return atomic.LoadUint64(&l.lines[what]) }
 

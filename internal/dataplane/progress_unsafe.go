@@ -363,8 +363,7 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
-	d.Begun, d.Todo, d.Worked, d.After = 0, 0, 0, 0
-	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
+	clearDelivery(d)
 	if p.Direct == 0 || p.Reader.Left == 0 {
 		return
 	}
@@ -379,6 +378,12 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	if p.Reader.CQ == ep.TxCQ {
 		d.TxReader = to
 	}
+}
+
+// clearDelivery is what beginDelivery does whatever the endpoint and the reader.
+func clearDelivery(d *hot.Delivery) {
+	d.Begun, d.Todo, d.Worked, d.After = 0, 0, 0, 0
+	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
 }
 
 // hasOlder reports whether a queue has completions that progress has written, of any thread.

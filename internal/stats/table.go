@@ -273,10 +273,12 @@ var table = []Counter{
 	{"runtime_entries", unitCalls, Sum, "Times that posting, polling, cancelling, waiting or the reading of an error " +
 		"or a notification entered the Go runtime, other than for timers.", at(Place{Process, ProcEntries})},
 
-	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.",
+	{"tx_inline", unitMessages, Sum, "Short messages that the data plane sent: in a slot of the peer's ring, or " +
+		"by an RDMA device.",
 		at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
-	{"tx_bounce", unitMessages, Sum, "Messages sent through a bounce buffer, from C.", at(Place{Thread, ThreadBounce})},
+	{"tx_bounce", unitMessages, Sum, "Messages that the data plane sent through a bounce buffer.",
+		at(Place{Thread, ThreadBounce})},
 	{"tx_bounce_bytes", unitBytes, Sum, "Payload of tx_bounce.", at(Place{Thread, ThreadBounceBytes})},
 	{"tx_eager", unitMessages, Sum, "Messages sent with their payload from Go: vectors, and the first to a peer.",
 		at(Place{Stripe, StripeEager})},
@@ -457,11 +459,13 @@ var table = []Counter{
 		at(Place{Rx, RxWindowCloses})},
 	{"window_closed", "flag", Gauge, "1 while the eager window is closed.", at(Place{Rx, RxWindowClosed})},
 
-	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, in C or Go.",
+	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, of the data plane or the " +
+		"runtime.",
 		at(Place{Rx, RxDirectBatches}, Place{Rx, RxBatches})},
-	{"progress_arrivals", unitMessages, Sum, "Arrivals that Go handled, messages of the protocol included.",
+	{"progress_arrivals", unitMessages, Sum, "Arrivals that the runtime handled, messages of the protocol included.",
 		at(Place{Rx, RxArrivals})},
-	{"progress_batch_peak", unitMessages, Peak, "Most arrivals of one entry into Go.", at(Place{Rx, RxBatchPeak})},
+	{"progress_batch_peak", unitMessages, Peak, "Most arrivals of one entry into the runtime's progress.",
+		at(Place{Rx, RxBatchPeak})},
 
 	{"peers", "peers", Gauge, "Peers that this endpoint has connected to.", at(Place{Rx, RxPeers})},
 	{"senders", "peers", Gauge, "Peers that have sent to this endpoint.", at(Place{Rx, RxSenders})},

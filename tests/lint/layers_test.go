@@ -43,7 +43,8 @@ var layers = [][]string{
 		"provider/names",
 	},
 	{"internal/dataplane"},
-	{"internal/addrs", "internal/info", "provider/internal/hmem", "provider/internal/wire", "provider/token"},
+	{"internal/addrs", "internal/info", "provider/internal/hmem", "provider/internal/threads",
+		"provider/internal/wire", "provider/token"},
 	{"provider/internal/authkey"},
 	{
 		"provider/internal/av", "provider/internal/conn", "provider/internal/control", "provider/internal/flow",

@@ -20,6 +20,12 @@ type Host interface {
 	Room(ring int) bool
 	// End writes the completion of a message and counts it.
 	End(e Ended)
+	// Complete writes the completion, with flags, of a message with a context that is counted.
+	Complete(context, flags uint64)
+	// Act does what the data plane has left to do after completions (hot.Todo*).
+	Act(todo uint32)
+	// WakePeer rings the doorbell of the peer with a number.
+	WakePeer(peer uint32)
 	// Share lets peers on this host map n bytes of a device's memory, by a token and an offset, if they may.
 	Share(addr, n uint64) (token, offset uint64, ok bool)
 }
