@@ -56,6 +56,9 @@ func (q *Queue) ReadQuietly(dst []Entry) (int, error) {
 
 // pop takes completions off the queue, up to an error; bad says that it got none because an error is next.
 func (q *Queue) pop(dst []Entry) (n int, bad bool) {
+	if cqring.Empty(q.hot) {
+		return 0, false
+	}
 	b := cqring.Begin(q.hot, uint64(len(dst)))
 	for b.Next(q.hot) {
 		for r := cqring.Of(q.hot, b.N); b.Head != b.End; b.Head++ {

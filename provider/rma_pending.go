@@ -91,9 +91,11 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 }
 
 // PeerLost says that a peer may have gone while an operation was posted to it.
-func (e *Endpoint) PeerLost() {
-	e.base.pendings.SeekLost()
-	e.base.sends.SeekLost()
-	e.base.rx.notifyPoll()
-	e.base.rx.ring()
+func (e *Endpoint) PeerLost() { e.base.peerLost() }
+
+func (e *initiator) peerLost() {
+	e.pendings.SeekLost()
+	e.sends.SeekLost()
+	e.rx.notifyPoll()
+	e.rx.ring()
 }

@@ -140,6 +140,9 @@ func (h messagesHost) Complete(context, flags uint64) {
 // Act does what the data plane has left to do after completions.
 func (h messagesHost) Act(todo uint32) { h.e.bound.act(todo) }
 
+// PeerLost says that a peer may have gone while a message was posted to it.
+func (h messagesHost) PeerLost() { h.e.peerLost() }
+
 // WakePeer rings the doorbell of a peer.
 func (h messagesHost) WakePeer(peer uint32) { h.e.transports.iface.WakePeer(peer) }
 

@@ -33,12 +33,7 @@ func (b *Batch) Next(q *hot.CQ) bool {
 			b.turn = 0
 		}
 		b.N = b.turn
-		r := Of(q, b.N)
-		if !r.some() {
-			b.turn++
-			continue
-		}
-		b.Head, b.End, b.failed = r.Take(b.room, Exclusive(q))
+		b.Head, b.End, b.failed = Of(q, b.N).Take(b.room, Exclusive(q))
 		if !b.failed {
 			b.turn++
 		}

@@ -100,11 +100,6 @@ func (r Ring) mark(pos uint64) uint64 {
 	return bits.RotateLeft64(other, -hot.SeqOwnerShift)
 }
 
-// some reports whether something is ready at the head, for less than Take that finds nothing.
-func (r Ring) some() bool {
-	return atomic.LoadUint64(&r.At(atomic.LoadUint64(&r.header.Head)).Seq)&ready != 0
-}
-
 // Unread returns about how many entries are unread.
 func (r Ring) Unread() uint64 {
 	return atomic.LoadUint64(&r.header.Tail) - atomic.LoadUint64(&r.header.Head)

@@ -85,44 +85,9 @@ func send(p *hot.Post) uintptr {
 	if slots == 0 {
 		return sendPath(p, ep, line)
 	}
-	if !open(peer) {
+	if state := atomic.LoadUint32((*uint32)(pointer(peer.RxState))); state&(hot.RxOpen|hot.RxGone) != hot.RxOpen {
 		return sendAwaited(p, ep)
 	}
-	return sendWhole(p, ep, peer, slots)
-}
-
-// SendHere is Send of a message of one piece of host memory to a peer of this host, from an endpoint, for a goroutine:
-// nothing is asked of a shim but what Post.Todo says. With hot.PostGo nothing has happened, and the runtime sends it.
-func SendHere(ep *hot.EP, p *hot.Post) uintptr {
-	at := uintptr(unsafe.Pointer(p))
-	p.EP, p.Step, p.Now, p.Todo = uintptr(unsafe.Pointer(ep)), stepBegin, 0, 0
-	return endPost(at, sendHere(beginPost(at), ep))
-}
-
-func sendHere(p *hot.Post, ep *hot.EP) uintptr {
-	_, peer := peerOf(ep, p.Dest)
-	if peer == nil || !posts(ep) || p.Len > uint64(longestEager(p, ep)) || p.Flags&^messageFlags != 0 ||
-		p.Buf == 0 && p.Len != 0 {
-		return hot.PostGo
-	}
-	slots := atomic.LoadUintptr(&peer.Slots)
-	if slots == 0 || !open(peer) {
-		return hot.PostGo
-	}
-	code := sendWhole(p, ep, peer, slots)
-	if code == hot.PostTime {
-		return hot.PostGo
-	}
-	return code
-}
-
-// open reports whether a peer of this host takes messages.
-func open(peer *hot.Peer) bool {
-	return atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&(hot.RxOpen|hot.RxGone) == hot.RxOpen
-}
-
-// sendWhole sends a message with its payload over the ring of a peer that is open, and completes it.
-func sendWhole(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
 	var e place
 	if completes(p, ep) && !e.vacant(p, ep) {
 		return hot.PostAgain
@@ -145,6 +110,26 @@ func sendWhole(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
 	}
 	wakePeer(p, peer)
 	return hot.PostDone
+}
+
+// SendHere is Send of a message of one piece of host memory to a peer of this host, from an endpoint, for a goroutine:
+// nothing is asked of a shim but what Post.Todo says. With hot.PostGo nothing has happened, and the runtime sends it.
+func SendHere(ep *hot.EP, p *hot.Post) uintptr {
+	at := uintptr(unsafe.Pointer(p))
+	p.EP, p.Step, p.Now, p.Todo = uintptr(unsafe.Pointer(ep)), stepBegin, 0, 0
+	return endPost(at, sendHere(beginPost(at), ep))
+}
+
+func sendHere(p *hot.Post, ep *hot.EP) uintptr {
+	_, peer := peerOf(ep, p.Dest)
+	if peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 || p.Len > uint64(longestEager(p, ep)) ||
+		p.Flags&^messageFlags != 0 {
+		return hot.PostGo
+	}
+	if code := send(p); code < hot.PostGo {
+		return code
+	}
+	return hot.PostGo // also where the runtime has taken the ring away since, or no bounce buffer is free
 }
 
 // longestEager is how many bytes a message goes with, as far as the endpoint decides.

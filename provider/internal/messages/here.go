@@ -56,6 +56,9 @@ func (s *Sender) act(context uint64, todo, peer uint32, flags uint64) {
 	if todo&hot.TodoComplete != 0 {
 		s.host.Complete(context, flags)
 	}
+	if todo&hot.TodoPeerLost != 0 {
+		s.host.PeerLost()
+	}
 	if todo&hot.TodoWakePeer != 0 {
 		s.host.WakePeer(peer)
 	}

@@ -24,6 +24,8 @@ type Host interface {
 	Complete(context, flags uint64)
 	// Act does what the data plane has left to do after completions (hot.Todo*).
 	Act(todo uint32)
+	// PeerLost says that a peer may have gone while a message was posted to it.
+	PeerLost()
 	// WakePeer rings the doorbell of the peer with a number.
 	WakePeer(peer uint32)
 	// Share lets peers on this host map n bytes of a device's memory, by a token and an offset, if they may.

@@ -106,6 +106,7 @@ func (h *host) Broken(err error) error {
 
 // What SendHere asks for, which the tests do not call.
 func (h *host) Complete(uint64, uint64) { h.t.Error("a completion of the data plane's") }
+func (h *host) PeerLost()               { h.t.Error("a peer of the data plane's") }
 func (h *host) WakePeer(uint32)         { h.t.Error("a peer of the data plane's") }
 
 func (h *host) End(e Ended) {
