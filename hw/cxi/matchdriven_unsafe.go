@@ -254,12 +254,21 @@ func NextMatched(transport, event, bell, _ uintptr) uintptr {
 	ev := seam.MatchEventAt(event)
 	m := i.match
 	for range m.txs {
-		if found := m.txs[m.turn].next(ev, b); found != hot.TransportEmpty {
-			return found
+		t := m.txs[m.turn]
+		if found := t.next(ev, b); found != hot.TransportEmpty {
+			return expecting(&p.Watch, &t.events, found)
 		}
 		m.turn = (m.turn + 1) & uint32(len(m.txs)-1)
 	}
-	return m.rx.next(ev, b)
+	return expecting(&p.Watch, &m.rx.events, m.rx.next(ev, b))
+}
+
+// expecting returns what was found in a queue, and has the next call know whether another event is behind that.
+func expecting(w *hot.Watch, q *eventQueue, found uintptr) uintptr {
+	if found == hot.TransportMatched && q.Waiting() {
+		w.Expect()
+	}
+	return found
 }
 
 // troubled reports whether Progress has something to do that is none of the matcher's events.

@@ -115,6 +115,37 @@ func TestMatchDriven(t *testing.T) {
 	}
 }
 
+// TestMatchDrivenExpects: a poll that has found an event knows whether another is behind it, of messages and of
+// receives.
+func TestMatchDrivenExpects(t *testing.T) {
+	const count = 3
+	a, b := newDrivenMatching(t, 4096), newDrivenMatching(t, 4096)
+	for k := range uint64(count) {
+		b.give(hot.MatchPost{Tag: k, Kind: hot.MatchReceive | hot.MatchTagged | hot.MatchAny}, 0, 64, false)
+	}
+	for k := range uint64(count) {
+		a.give(hot.MatchPost{Peer: uint64(b.self), Tag: k, Kind: hot.MatchTagged}, 0, 8, true)
+	}
+	m := a.i.match
+	for _, x := range []struct {
+		*drivenMatching
+		events *eventQueue
+		bytes  uint64 // of an event
+	}{{a, &m.txOf(b.self).events, 16}, {b, &b.i.match.rx.events, 64}} {
+		watch := &x.i.driver.transport.At(0).Watch
+		until(t, "not all events have come", func() bool {
+			next, event := x.events.Next()
+			last := uintptr(*next + (count-1)*x.bytes)
+			return *(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&last)))&event != 0
+		})
+		for k := range count {
+			if found := x.next(); found != hot.TransportMatched || watch.Expects() != (k < count-1) {
+				t.Errorf("event %d: %d, another is expected: %v", k, found, watch.Expects())
+			}
+		}
+	}
+}
+
 // TestMatchDrivenLeaves: what is not of the common case is left to Go as it was.
 func TestMatchDrivenLeaves(t *testing.T) {
 	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
