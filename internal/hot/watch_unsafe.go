@@ -33,6 +33,7 @@ type Watch struct {
 const (
 	WatchMatched = 1 // events of what a device matches
 	WatchOther   = 2 // anything else
+	WatchNext    = 4 // with WatchMatched alone: an event behind the last one, which Expect was called for
 )
 
 // none is a word that is 0.
@@ -99,8 +100,8 @@ func (w *Watch) Found() uint32 {
 }
 
 // Expect has the next [Watch.Found] return an event of what a device matches, without reading anything: the backend has
-// seen it behind the last one.
-func (w *Watch) Expect() { w.kept = WatchMatched }
+// seen it behind the last one, in the same queue.
+func (w *Watch) Expect() { w.kept = WatchMatched | WatchNext }
 
 // Expects reports whether something is known to be there that Found has not returned.
 func (w *Watch) Expects() bool { return w.kept != 0 }

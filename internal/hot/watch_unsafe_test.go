@@ -98,7 +98,7 @@ func TestWatchExpects(t *testing.T) {
 	w := newWatched(t)
 	w.Expect()
 	polls := w.Polls
-	if !w.Expects() || w.Found() != WatchMatched || w.Polls != polls || w.Expects() || w.Found() != 0 {
+	if !w.Expects() || w.Found() != WatchMatched|WatchNext || w.Polls != polls || w.Expects() || w.Found() != 0 {
 		t.Errorf("after %d polls: %+v", w.Polls-polls, w.Watch)
 	}
 	if w.Expect(); !w.Calm() || w.Expects() {
