@@ -165,8 +165,8 @@ func TestServeMatched(t *testing.T) {
 	}
 }
 
-// TestReadsAhead: a poll whose reader is full goes on with events that are known to be there, up to a number of them and
-// as long as the queue has room; one whose reader is not, and one without, goes on until there are many.
+// TestReadsAhead: a poll whose reader is full goes on with events that are known to be there, up to a number of them
+// and as long as the queue has room; one whose reader is not, and one without, goes on until there are many.
 func TestReadsAhead(t *testing.T) {
 	for _, c := range []struct {
 		what           string

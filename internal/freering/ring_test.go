@@ -170,20 +170,23 @@ func ringProgram(numbers int, filled bool, rules ringRules) *interleave.Program 
 	return &interleave.Program{
 		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2",
 			"user3", "user4", "fresh"},
-		TSO: true,
-		Init: func(w []uint64) {
-			if w[ringFresh] = 1; !filled {
-				return
-			}
-			w[ringTail], w[ringFresh] = uint64(numbers), uint64(numbers)+1
-			for k := range numbers {
-				w[slotOf(uint64(k))] = uint64(k + 1)
-			}
-		},
+		TSO:  true,
+		Init: func(w []uint64) { ringInit(w, numbers, filled) },
 		Threads: []interleave.Thread{
 			{Name: "taker", Body: taker}, {Name: "giver", Body: giver},
 		},
 		Final: func(m interleave.Memory, _ []bool) error { return ringLeft(m, numbers) },
+	}
+}
+
+// ringInit gives a ring its numbers, which circulate, or were not taken yet.
+func ringInit(w []uint64, numbers int, filled bool) {
+	if w[ringFresh] = 1; !filled {
+		return
+	}
+	w[ringTail], w[ringFresh] = uint64(numbers), uint64(numbers)+1
+	for k := range numbers {
+		w[slotOf(uint64(k))] = uint64(k + 1)
 	}
 }
 
