@@ -140,7 +140,7 @@ type matcher struct {
 	rx      matchRx
 
 	stripeShift uint8  // of txOf
-	turn        uint32 // lease: the stripe whose events are taken in next
+	turn        uint32 // lease: the queue whose events are taken in next, 0: of receives, else of a stripe
 }
 
 // openMatcher makes the queues and lists, if the configuration asks for them.

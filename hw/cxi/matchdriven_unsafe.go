@@ -240,7 +240,9 @@ func (x *matchRx) untroubled() bool {
 	return !x.flow.core.software && len(x.waiting) == 0 && x.soft.count() == 0
 }
 
-// NextMatched takes in the end of a message or receive (seam.Functions). Lease.
+// NextMatched takes in the end of a message or receive (seam.Functions). A poll begins with the queue of events behind
+// that where the last one has found something, so that none of them waits for another to be empty, and goes on with
+// what it knows to be there. Lease.
 func NextMatched(transport, event, bell, _ uintptr) uintptr {
 	p, b := seam.MatchTransportAt(transport), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
@@ -253,13 +255,38 @@ func NextMatched(transport, event, bell, _ uintptr) uintptr {
 	}
 	ev := seam.MatchEventAt(event)
 	m := i.match
-	for range m.txs {
-		if found := m.txs[m.turn].next(ev, b); found != hot.TransportEmpty {
-			return found
-		}
-		m.turn = (m.turn + 1) & uint32(len(m.txs)-1)
+	if found&hot.WatchNext == 0 {
+		m.pass()
 	}
-	return m.rx.next(ev, b)
+	for range len(m.txs) + 1 {
+		said, q := uintptr(hot.TransportEmpty), &m.rx.events
+		if m.turn == 0 {
+			said = m.rx.next(ev, b)
+		} else {
+			t := m.txs[m.turn-1]
+			said, q = t.next(ev, b), &t.events
+		}
+		if said != hot.TransportEmpty {
+			return expecting(&p.Watch, q, said)
+		}
+		m.pass()
+	}
+	return hot.TransportEmpty
+}
+
+// pass goes on to the next queue of events.
+func (m *matcher) pass() {
+	if m.turn++; m.turn > uint32(len(m.txs)) {
+		m.turn = 0
+	}
+}
+
+// expecting returns what was found in a queue, and has the next call know whether another event is behind that.
+func expecting(w *hot.Watch, q *eventQueue, found uintptr) uintptr {
+	if found == hot.TransportMatched && q.Waiting() {
+		w.Expect()
+	}
+	return found
 }
 
 // troubled reports whether Progress has something to do that is none of the matcher's events.

@@ -122,6 +122,7 @@ type sharedNumbers struct {
 func (n *sharedNumbers) open(base, count uint32) {
 	n.base, n.owners = base, make([]uint32, count)
 	n.free.Open(base, count)
+	n.free.Fill()
 	for k := range n.owners {
 		n.owners[k] = noOp
 	}

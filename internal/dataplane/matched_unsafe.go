@@ -5,10 +5,12 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cqring"
 	"github.com/weft-fabric/weft/internal/direct"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // Endpoints whose device matches their messages (hot.MatchTransport). Package matched keeps their operations; the
@@ -141,7 +143,7 @@ func beginMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) ui
 // shim rings between a call of the transport and what it has found.
 func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) uintptr {
 	answered := p.Step == stepTransportFound
-	if p.Step == stepTransportGiven && sated(p) {
+	if p.Step == stepTransportGiven && sated(p, t) {
 		return endRound(p, ep, rx)
 	}
 	for ; ; answered = false {
@@ -161,7 +163,7 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, t *hot.MatchTransport) ui
 				p.Step = stepTransportGiven
 				return code
 			}
-			if sated(p) {
+			if sated(p, t) {
 				return endRound(p, ep, rx)
 			}
 		case hot.TransportAgain:
@@ -196,9 +198,20 @@ func roundEnded(p *hot.Poll, rx *hot.Rx) uintptr {
 	return next
 }
 
-// sated reports whether a poll takes no more in at a match transport.
-func sated(p *hot.Poll) bool {
-	return p.Messages >= batch || p.Reader.Left == 0 && (p.Delivery.Reader != 0 || p.Delivery.TxReader != 0)
+// eventsAhead is how many events at most one poll takes in at a match transport that fills its reader before.
+const eventsAhead = 16
+
+// sated reports whether a poll takes no more in at a match transport. One whose reader is full goes on with events that
+// are at hand, which the next reads, of any thread, find in the queue, without the lease.
+func sated(p *hot.Poll, t *hot.MatchTransport) bool {
+	if p.Reader.Left != 0 || p.Delivery.Reader|p.Delivery.TxReader == 0 {
+		return p.Messages >= batch
+	}
+	if w := (*hot.Watch)(pointer(t.Watch)); p.Messages >= eventsAhead || w == nil || !w.Expects() {
+		return true
+	}
+	ring := cqring.SlotsOf((*hot.CQ)(pointer(p.Reader.CQ)), 0)
+	return !mpsc.View(&ring).HasRoom()
 }
 
 // completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.

@@ -164,3 +164,48 @@ func TestServeMatched(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsAhead: a poll whose reader is full goes on with events that are known to be there, up to a number of them
+// and as long as the queue has room; one whose reader is not, and one without, goes on until there are many.
+func TestReadsAhead(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		left           uint64
+		reads, expects bool
+		full           bool
+		messages       uint32
+		sated          bool
+	}{
+		{"the reader has room", 1, true, false, false, batch - 1, false},
+		{"the reader has room, after many", 1, true, true, false, batch, true},
+		{"no reader", 0, false, false, false, batch - 1, false},
+		{"no reader, after many", 0, false, true, false, batch, true},
+		{"the reader is full", 0, true, false, false, 1, true},
+		{"the reader is full, and another event is there", 0, true, true, false, 1, false},
+		{"the same, and no room in the queue", 0, true, true, true, 1, true},
+		{"the last of those", 0, true, true, false, eventsAhead - 1, false},
+		{"the reader is full, after some", 0, true, true, false, eventsAhead, true},
+	} {
+		w := newMatchWorld(t)
+		call := w.poll(c.left)
+		call.Messages = c.messages
+		if c.reads {
+			call.Delivery.TxReader = uintptr(unsafe.Pointer(&call.Reader))
+		}
+		if c.expects {
+			w.watch.Expect()
+		}
+		for c.full && completeTo(w.cq, &hot.CQE{}) {
+		}
+		if got := sated(call, w.transport); got != c.sated {
+			t.Errorf("%s: sated is %v", c.what, got)
+		}
+	}
+	w := newMatchWorld(t)
+	w.transport.Watch = 0
+	call := w.poll(0)
+	call.Delivery.Reader = 1
+	if !sated(call, w.transport) {
+		t.Error("a transport that says nothing of its events is asked for more")
+	}
+}

@@ -16,6 +16,7 @@ func TestRing(t *testing.T) {
 	for _, count := range []uint32{1, 2, 3, 4, 7} {
 		var r Ring
 		r.Open(10, count)
+		r.Fill()
 		taken := []uint32{}
 		take := func() {
 			n, ok := r.Take()
@@ -45,6 +46,36 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// TestFresh: a number that was put is taken before one that never was, so that no more circulate than are used at a
+// time, and all are there in the end.
+func TestFresh(t *testing.T) {
+	const count = 4
+	var r Ring
+	r.Open(10, count)
+	for round := range uint32(3 * count) {
+		n, ok := r.Take()
+		if !ok || n != 10 || r.Len() != count-1 {
+			t.Fatalf("round %d: %d, %v, %d left", round, n, ok, r.Len())
+		}
+		if round%2 == 0 {
+			r.Undo(n)
+		} else {
+			r.Put(n)
+		}
+		if r.Len() != count {
+			t.Fatalf("round %d: %d are there", round, r.Len())
+		}
+	}
+	for k := range uint32(count) {
+		if n, ok := r.Take(); !ok || n != 10+k {
+			t.Errorf("number %d is %d, %v", k, n, ok)
+		}
+	}
+	if n, ok := r.Take(); ok || r.Len() != 0 {
+		t.Errorf("one more, %d, %d left", n, r.Len())
+	}
+}
+
 // ringRules are mutants.
 type ringRules struct {
 	tailFirst bool // Put says that there is a number before it is there
@@ -59,7 +90,9 @@ const (
 	ringSlot = interleave.Word(2) // and the next three
 	ringHand = interleave.Word(6) // a number on its way from the taker to the giver; 0: none
 	ringUser = interleave.Word(7) // of number 1, and so on: 1 while something has it
-	ringMask = 3
+	// the first number that was not taken yet
+	ringFresh = ringUser + ringSlots
+	ringMask  = 3
 
 	ringSlots = ringMask + 1
 )
@@ -67,13 +100,18 @@ const (
 // slotOf is the slot of a position.
 func slotOf(position uint64) interleave.Word { return ringSlot + interleave.Word(position&ringMask) }
 
-func ringTake(t *interleave.T, rules ringRules) (n uint64) {
+func ringTake(t *interleave.T, numbers int, rules ringRules) (n uint64) {
 	h := t.Load(ringHead)
-	if !rules.noTail && h == t.Load(ringTail) {
-		return 0
+	if fresh := t.Load(ringFresh); !rules.noTail && h == t.Load(ringTail) {
+		if fresh > uint64(numbers) {
+			return 0
+		}
+		n = fresh
+		t.Store(ringFresh, fresh+1)
+	} else {
+		n = t.Load(slotOf(h))
+		t.Store(ringHead, h+1)
 	}
-	n = t.Load(slotOf(h))
-	t.Store(ringHead, h+1)
 	t.Check(n != 0, "an empty slot is taken")
 	if n != 0 {
 		user := ringUser + interleave.Word(n-1)
@@ -83,10 +121,11 @@ func ringTake(t *interleave.T, rules ringRules) (n uint64) {
 }
 
 // ringProgram has a ring of some numbers, at most one for each slot, a taker that takes two, hands one over, which it
-// needs again as all others are used, and gives the other back, and a giver that puts what it is handed.
-func ringProgram(numbers int, rules ringRules) *interleave.Program {
+// needs again as all others are used, and gives the other back, and a giver that puts what it is handed. filled: all
+// numbers circulate.
+func ringProgram(numbers int, filled bool, rules ringRules) *interleave.Program {
 	waits := func(t *interleave.T) (n uint64) {
-		for n = ringTake(t, rules); n == 0; n = ringTake(t, rules) {
+		for n = ringTake(t, numbers, rules); n == 0; n = ringTake(t, numbers, rules) {
 			t.Pause()
 		}
 		return n
@@ -130,14 +169,9 @@ func ringProgram(numbers int, rules ringRules) *interleave.Program {
 	}
 	return &interleave.Program{
 		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2",
-			"user3", "user4"},
-		TSO: true,
-		Init: func(w []uint64) {
-			w[ringTail] = uint64(numbers)
-			for k := range numbers {
-				w[slotOf(uint64(k))] = uint64(k + 1)
-			}
-		},
+			"user3", "user4", "fresh"},
+		TSO:  true,
+		Init: func(w []uint64) { ringInit(w, numbers, filled) },
 		Threads: []interleave.Thread{
 			{Name: "taker", Body: taker}, {Name: "giver", Body: giver},
 		},
@@ -145,15 +179,30 @@ func ringProgram(numbers int, rules ringRules) *interleave.Program {
 	}
 }
 
+// ringInit gives a ring its numbers, which circulate, or were not taken yet.
+func ringInit(w []uint64, numbers int, filled bool) {
+	if w[ringFresh] = 1; !filled {
+		return
+	}
+	w[ringTail], w[ringFresh] = uint64(numbers), uint64(numbers)+1
+	for k := range numbers {
+		w[slotOf(uint64(k))] = uint64(k + 1)
+	}
+}
+
 // ringLeft checks that a ring has all its numbers.
 func ringLeft(m interleave.Memory, numbers int) error {
-	h := m.Load(ringHead)
-	if n := m.Load(ringTail) - h; n != uint64(numbers) {
+	h, fresh := m.Load(ringHead), m.Load(ringFresh)
+	put := m.Load(ringTail) - h
+	if n := put + uint64(numbers) + 1 - fresh; n != uint64(numbers) {
 		return fmt.Errorf("%d of %d numbers are left", n, numbers)
 	}
 	left := uint64(0)
-	for k := range uint64(numbers) {
+	for k := range put {
 		left |= 1 << m.Load(slotOf(h+k))
+	}
+	for ; fresh <= uint64(numbers); fresh++ {
+		left |= 1 << fresh
 	}
 	if left != 1<<(numbers+1)-2 {
 		return fmt.Errorf("the numbers left are those of %#b", left)
@@ -162,23 +211,25 @@ func ringLeft(m interleave.Memory, numbers int) error {
 }
 
 // TestModel runs the ring in every order of its steps, with a slot more than there are numbers and with all slots
-// used; mutants are found.
+// used, which circulate from the beginning or not; mutants are found.
 func TestModel(t *testing.T) {
-	for _, numbers := range []int{ringSlots - 1, ringSlots} {
-		r, err := interleave.Explore(ringProgram(numbers, ringRules{}))
-		if err != nil {
-			t.Errorf("%d numbers: %v", numbers, err)
-		}
-		t.Logf("%d numbers: %+v", numbers, r)
-	}
-	for name, rules := range map[string]ringRules{
-		"a number is a rendezvous before it is there": {tailFirst: true},
-		"what is not there is taken":                  {noTail: true},
-		"what is given back is lost":                  {keptHead: true},
-	} {
+	for _, filled := range []bool{false, true} {
 		for _, numbers := range []int{ringSlots - 1, ringSlots} {
-			if _, err := interleave.Explore(ringProgram(numbers, rules)); err == nil {
-				t.Errorf("%s, %d numbers: not found", name, numbers)
+			r, err := interleave.Explore(ringProgram(numbers, filled, ringRules{}))
+			if err != nil {
+				t.Errorf("%d numbers, filled %v: %v", numbers, filled, err)
+			}
+			t.Logf("%d numbers, filled %v: %+v", numbers, filled, r)
+		}
+		for name, rules := range map[string]ringRules{
+			"a number is a rendezvous before it is there": {tailFirst: true},
+			"what is not there is taken":                  {noTail: true},
+			"what is given back is lost":                  {keptHead: true},
+		} {
+			for _, numbers := range []int{ringSlots - 1, ringSlots} {
+				if _, err := interleave.Explore(ringProgram(numbers, filled, rules)); err == nil {
+					t.Errorf("%s, %d numbers, filled %v: not found", name, numbers, filled)
+				}
 			}
 		}
 	}

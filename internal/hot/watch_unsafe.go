@@ -20,7 +20,7 @@ type Watch struct {
 	words   uint32 // eights of them
 	others  uint32 // pairs of queues
 	matched uint32 // pairs of queues of what a device matches
-	kept    uint32 // what Calm has found and Found has not returned; Watch*
+	kept    uint32 // what Calm has found, or Expect was called for, and Found has not returned; Watch*
 	event   uint64
 	word    [WatchWords]uintptr     // of uint32, by other threads; behind the last of none
 	next    [2][WatchQueues]uintptr // of others and of matched: of uint64; behind the last of nothing
@@ -33,6 +33,7 @@ type Watch struct {
 const (
 	WatchMatched = 1 // events of what a device matches
 	WatchOther   = 2 // anything else
+	WatchNext    = 4 // with WatchMatched alone: an event behind the last one, which Expect was called for
 )
 
 // none is a word that is 0.
@@ -97,6 +98,13 @@ func (w *Watch) Found() uint32 {
 	w.kept = 0
 	return found
 }
+
+// Expect has the next [Watch.Found] return an event of what a device matches, without reading anything: the backend has
+// seen it behind the last one, in the same queue.
+func (w *Watch) Expect() { w.kept = WatchMatched | WatchNext }
+
+// Expects reports whether something is known to be there that Found has not returned.
+func (w *Watch) Expects() bool { return w.kept != 0 }
 
 // read counts a poll, reads all that the Watch names, and keeps what it finds.
 func (w *Watch) read() uint32 {

@@ -93,6 +93,19 @@ func TestWatchKept(t *testing.T) {
 	}
 }
 
+// TestWatchExpects: what a backend expects is found once, without reading, and forgotten by the next poll.
+func TestWatchExpects(t *testing.T) {
+	w := newWatched(t)
+	w.Expect()
+	polls := w.Polls
+	if !w.Expects() || w.Found() != WatchMatched|WatchNext || w.Polls != polls || w.Expects() || w.Found() != 0 {
+		t.Errorf("after %d polls: %+v", w.Polls-polls, w.Watch)
+	}
+	if w.Expect(); !w.Calm() || w.Expects() {
+		t.Error("a poll that has found nothing expects something")
+	}
+}
+
 // TestWatchBounds: what does not fit is refused, and all that fits is read.
 func TestWatchBounds(t *testing.T) {
 	var w Watch
