@@ -21,4 +21,6 @@ func timedEntry() uintptr
 // copy.
 //
 //go:noinline
-func CopyTimed(to, from, n, past uintptr) (ticks uintptr) { return direct.Call(&timed, to, from, n, past) }
+func CopyTimed(to, from, n, past uintptr) (ticks uintptr) {
+	return direct.Call(&timed, to, from, n, past)
+}

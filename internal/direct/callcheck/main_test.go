@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCallers: direct.Call is called from one file of the data plane and one of package mem alone, also where that is inlined, and whether the
-// calls from the roots lead there or not.
+// TestCallers: direct.Call is called from one file of the data plane and one of package mem alone, also where that is
+// inlined, and whether the calls from the roots lead there or not.
 func TestCallers(t *testing.T) {
 	const call = "0x10\t\te8\t\tCALL example.org/weft/internal/direct.Call(SB)\t"
 	roots := []string{"example.org/weft/internal/dataplane.Receive"}
