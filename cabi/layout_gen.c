@@ -270,6 +270,9 @@ FIELD(struct weft_hot_stripe, bounce_next, 80, 4);
 FIELD(struct weft_hot_stripe, bounce_stride, 84, 4);
 FIELD(struct weft_hot_stripe, pending_next, 88, 4);
 FIELD(struct weft_hot_stripe, starved, 92, 4);
+FIELD(struct weft_hot_stripe, cost, 96, 8);
+FIELD(struct weft_hot_stripe, cost_past, 104, 8);
+FIELD(struct weft_hot_stripe, fills, 112, 8);
 
 SIZE(struct weft_transport_message, 40);
 FIELD(struct weft_transport_message, header, 0, 8);

@@ -26,4 +26,7 @@ entries=$(grep -rlE '\bdirect\.Entry\b' "${sources[@]}" | LC_ALL=C sort | tr '\n
 # and those of hw/verbs
 mapfile -t verbs < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/verbs/internal/transport/driven.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#verbs[@]} == 6))
-"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/transport.}" "$module/internal/direct.probe"
+# the copy that package mem calls through a register
+timed=()
+[[ $(readelf -h "$1") != *X86-64* ]] || timed=(copyTimed)
+"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/transport.}" "$module/internal/direct.probe" "${timed[@]}"

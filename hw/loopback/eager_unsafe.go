@@ -21,8 +21,8 @@ const (
 // which finds and pins each page. It tries most, its half, and so on down to 16 KiB; 0: the kernel is always faster.
 // Where the kernel copies nothing the answer is most. It takes some 100 us.
 //
-// What it cannot know is how far apart the processors of a pair of peers are. Both ways take longer then; for a single
-// message the order stays, in windows of 64 KiB the kernel's copy is the faster one (docs/benchmarks.md).
+// What it cannot know is how far apart the processors of a pair of peers are. Both ways take longer then, and the order
+// stays (outbound.Fill, docs/benchmarks.md).
 func EagerLimit(most int) int {
 	memory, err := mem.Map(3*most, 0)
 	if err != nil {

@@ -240,7 +240,10 @@ struct weft_hot_stripe {
 	uint32_t bounce_stride;
 	uint32_t pending_next; /* of the stripe's part of pendings: where the search begins */
 	uint32_t starved; /* since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was */
-	uint64_t pad1[4];
+	uint64_t cost; /* ticks that a KiB of payload took lately to be copied to a buffer; 0: not known */
+	uint64_t cost_past; /* the same past the caches */
+	uint64_t fills; /* such copies */
+	uint64_t pad1;
 };
 
 /* ---- Transports to other hosts ---- */

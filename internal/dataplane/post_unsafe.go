@@ -252,6 +252,15 @@ func putPayload(p *hot.Post, id uint8, to uintptr) {
 	}
 }
 
+// fill writes what stands behind the head into a bounce buffer of a leased stripe.
+func fill(p *hot.Post, id uint8, s *hot.Stripe, b *hot.Bounce) {
+	if id == hot.AMNotice || id == hot.AMAtomic {
+		putPayload(p, id, outbound.Payload(b))
+		return
+	}
+	outbound.Fill(s, b, p.Buf, uintptr(p.Len))
+}
+
 // headBytes is how many bytes stand before the payload.
 func headBytes(p *hot.Post, id uint8) int {
 	data := p.Kind&hot.PostData != 0
@@ -365,7 +374,7 @@ func bounceBy(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8
 		return noBounce(p, ep, stripe, id)
 	}
 	stripe.Starved = 0
-	putPayload(p, id, outbound.Payload(b))
+	fill(p, id, stripe, b)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok { // the buffer was not marked: it is still free
 		countPost(p, ep, stats.ThreadNoRing, 1)

@@ -133,7 +133,7 @@ func sendRequest(
 			return noBounce(p, ep, s, am)
 		}
 		s.Starved = 0
-		move(outbound.Payload(b), p.Buf, uintptr(p.Len))
+		outbound.Fill(s, b, p.Buf, uintptr(p.Len))
 	}
 	table := requestsOf(ep)
 	req, id, ok := table.Alloc(int((uintptr(unsafe.Pointer(s)) - ep.Stripes) / unsafe.Sizeof(*s)))

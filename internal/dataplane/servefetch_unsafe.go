@@ -125,7 +125,11 @@ func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *
 	if !ok {
 		return false
 	}
-	move(answerAt(to, b), from, uintptr(head.Length))
+	if b != nil {
+		outbound.Fill(answering(ep), b, from, uintptr(head.Length))
+	} else {
+		move(answerAt(to, nil), from, uintptr(head.Length))
+	}
 	putAnswer(peer, to, b, index, head.Request, head.At, head.Length)
 	answered(d, peer, ring, to, pos)
 	stat(ep, stats.RxServedReads, 1)
@@ -153,13 +157,16 @@ func claimAnswer(ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, n uint64) (
 		if n > uint64(ep.EagerMax) || !outbound.Room(ring, peer.Exclusive != 0) {
 			return nil, 0, nil, 0, false
 		}
-		if b, index = outbound.FreeBounce(stripeAt(ep, ep.StripeMask+1)); b == nil {
+		if b, index = outbound.FreeBounce(answering(ep)); b == nil {
 			return nil, 0, nil, 0, false
 		}
 	}
 	slot, pos, ok = outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	return slot, pos, b, index, ok
 }
+
+// answering is the stripe of the progress lease's holder.
+func answering(ep *hot.EP) *hot.Stripe { return stripeAt(ep, ep.StripeMask+1) }
 
 // answerAt is where the bytes of an answer go.
 func answerAt(slot *hot.Slot, b *hot.Bounce) uintptr {

@@ -57,5 +57,8 @@ type Stripe struct {
 	BounceStride uint32
 	PendingNext  uint32 // of the stripe's part of pendings: where the search begins
 	Starved      uint32 // since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was
-	_            [4]uint64
+	Cost         uint64 // ticks that a KiB of payload took lately to be copied to a buffer; 0: not known
+	CostPast     uint64 // the same past the caches
+	Fills        uint64 // such copies
+	_            uint64
 }

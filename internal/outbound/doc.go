@@ -1,7 +1,7 @@
 // Package outbound is what a sender does at the segment of a peer on this host: it takes the next slot of the peer's
 // inbound ring and writes a message into it ([Claim], [Put]), with a bounce buffer of its own for a payload that is
-// too long ([FreeBounce], [Mark]); and it finds the peer's regions in the key table there ([Keys]), and claims them
-// while it copies ([Regions]). Package loopback sends its active messages with it, and package dataplane what is
+// too long ([FreeBounce], [Fill], [Mark]); and it finds the peer's regions in the key table there ([Keys]), and claims
+// them while it copies ([Regions]). Package loopback sends its active messages with it, and package dataplane what is
 // posted. What the peer does with its ring is package mpsc's, and package dataplane's.
 //
 // Its functions need nothing of the Go runtime (package direct says what that means).

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCallers: direct.Call is called from one file of the data plane alone, also where that is inlined, and whether the
-// calls from the roots lead there or not.
+// TestCallers: direct.Call is called from one file of the data plane and one of package mem alone, also where that is
+// inlined, and whether the calls from the roots lead there or not.
 func TestCallers(t *testing.T) {
 	const call = "0x10\t\te8\t\tCALL example.org/weft/internal/direct.Call(SB)\t"
 	roots := []string{"example.org/weft/internal/dataplane.Receive"}
@@ -20,6 +20,8 @@ func TestCallers(t *testing.T) {
 	for _, c := range []struct{ what, function, file, said string }{
 		{"whole", "", "", "2 functions walked from 1\n"},
 		{"another function of the file", "dataplane.sendMatched", "matched_unsafe.go", "2 functions walked from 1\n"},
+		{"the file of package mem", "mem.CopyTimed", "timed_asm.go", "2 functions walked from 1\n"},
+		{"that file in another package", "dataplane.Send", "timed_asm.go", "calls direct.Call from timed_asm.go\n"},
 		{"another file", "dataplane.Send", "post_unsafe.go", "calls direct.Call from post_unsafe.go\n"},
 		{"another package", "cabi.x", "matched_unsafe.go", "calls direct.Call from matched_unsafe.go\n"},
 		{"a function literal", "dataplane.Receive.func1", "x.go", "calls direct.Call from x.go\n"},
