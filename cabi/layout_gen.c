@@ -273,6 +273,7 @@ FIELD(struct weft_hot_stripe, starved, 92, 4);
 FIELD(struct weft_hot_stripe, cost, 96, 8);
 FIELD(struct weft_hot_stripe, cost_past, 104, 8);
 FIELD(struct weft_hot_stripe, fills, 112, 8);
+FIELD(struct weft_hot_stripe, past, 120, 8);
 
 SIZE(struct weft_transport_message, 40);
 FIELD(struct weft_transport_message, header, 0, 8);

@@ -243,7 +243,7 @@ struct weft_hot_stripe {
 	uint64_t cost; /* ticks that a KiB of payload took lately to be copied to a buffer; 0: not known */
 	uint64_t cost_past; /* the same past the caches */
 	uint64_t fills; /* such copies */
-	uint64_t pad1;
+	uint64_t past; /* 1: payload goes past the caches */
 };
 
 /* ---- Transports to other hosts ---- */

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -45,10 +44,12 @@ func takesMany(rx *hot.Rx, p *hot.Post) bool {
 // push puts a receive that has been checked on the post ring of rx: from Dest, with the tag Header and Data for the
 // bits to ignore; flags are those of its hot.RecvEntry. The result is as PushEntry has it.
 func push(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
-	e, pos := claimEntry(rx)
-	if e == nil {
+	ring := mpsc.View(&rx.Posts)
+	slot, pos, ok := ring.Claim(0, rx.Flags&hot.RxExclusive != 0)
+	if !ok {
 		return hot.PostGo
 	}
+	e := (*hot.RecvEntry)(slot)
 	e.Flags = flags
 	e.Buf = uint64(p.Buf)
 	e.Len = p.Len
@@ -56,22 +57,12 @@ func push(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
 	e.Tag = p.Header
 	e.Ignore = p.Data
 	e.Context = p.Context
-	return publishEntry(rx, e, pos)
+	ring.Publish(slot, 0, pos)
+	return pushed(rx)
 }
 
-// claimEntry takes a slot of the post ring of rx, nil if the ring is full.
-func claimEntry(rx *hot.Rx) (*hot.RecvEntry, uint64) {
-	ring := mpsc.View(&rx.Posts)
-	slot, pos, ok := ring.Claim(0, rx.Flags&hot.RxExclusive != 0)
-	if !ok {
-		return nil, 0
-	}
-	return (*hot.RecvEntry)(slot), pos
-}
-
-// publishEntry makes an entry of the post ring visible, and reports as PushEntry does.
-func publishEntry(rx *hot.Rx, e *hot.RecvEntry, pos uint64) uintptr {
-	mpsc.View(&rx.Posts).Publish(unsafe.Pointer(e), 0, pos)
+// pushed is the code for a receive that is on the post ring.
+func pushed(rx *hot.Rx) uintptr {
 	if bell := atomic.LoadUintptr(&rx.Bell); bell != 0 && asleep(rx, bell) {
 		return hot.PostBell
 	}

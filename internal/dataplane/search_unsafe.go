@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // Searches, as fi_tagged(3) defines them:
@@ -80,10 +81,12 @@ func PushEntry(rx *hot.Rx, entry *hot.RecvEntry) uintptr {
 
 // pushEntry is PushEntry of one of which nothing but an arrival makes work.
 func pushEntry(rx *hot.Rx, entry *hot.RecvEntry) uintptr {
-	e, pos := claimEntry(rx)
-	if e == nil {
+	ring := mpsc.View(&rx.Posts)
+	slot, pos, ok := ring.Claim(0, rx.Flags&hot.RxExclusive != 0)
+	if !ok {
 		return hot.PostGo
 	}
+	e := (*hot.RecvEntry)(slot)
 	e.Flags = entry.Flags
 	e.Buf = entry.Buf
 	e.Len = entry.Len
@@ -91,7 +94,8 @@ func pushEntry(rx *hot.Rx, entry *hot.RecvEntry) uintptr {
 	e.Tag = entry.Tag
 	e.Ignore = entry.Ignore
 	e.Context = entry.Context
-	return publishEntry(rx, e, pos)
+	ring.Publish(slot, 0, pos)
+	return pushed(rx)
 }
 
 // awaited reports whether a thread sleeps on the completions of receives, or an operation waits for their counter. The

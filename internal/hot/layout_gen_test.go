@@ -246,6 +246,7 @@ func TestLayout(t *testing.T) {
 		{"Stripe.Cost", unsafe.Offsetof(Stripe{}.Cost), 96},
 		{"Stripe.CostPast", unsafe.Offsetof(Stripe{}.CostPast), 104},
 		{"Stripe.Fills", unsafe.Offsetof(Stripe{}.Fills), 112},
+		{"Stripe.Past", unsafe.Offsetof(Stripe{}.Past), 120},
 		{"TransportMessage", unsafe.Sizeof(TransportMessage{}), 40},
 		{"TransportMessage.Header", unsafe.Offsetof(TransportMessage{}.Header), 0},
 		{"TransportMessage.Head", unsafe.Offsetof(TransportMessage{}.Head), 8},

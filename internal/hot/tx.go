@@ -60,5 +60,5 @@ type Stripe struct {
 	Cost         uint64 // ticks that a KiB of payload took lately to be copied to a buffer; 0: not known
 	CostPast     uint64 // the same past the caches
 	Fills        uint64 // such copies
-	_            uint64
+	Past         uint64 // 1: payload goes past the caches
 }

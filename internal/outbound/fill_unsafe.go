@@ -11,12 +11,15 @@ import (
 // last. The ordinary copy takes each from there: little time from a processor that shares a cache with this one, and
 // several times as much from one that does not. A copy past the caches takes the same time wherever they are, and its
 // receiver reads them from memory. How far the peer is is not known, and changes as threads and virtual machines move.
-// So copies are timed, and one in fillTrial goes the other way.
+// So copies are timed, and once a period fillTrial of them go the other way. Those that begin a trial, and those behind
+// it, find lines where the way before has left them, and are not counted: one of each way among those of the other
+// would cost about the same.
 const (
-	fillMin   = 4 << 10 // shorter payload is not timed
-	fillTrial = 512
-	fillFirst = 16 // of the first copies of a stripe
-	fillGain  = 4  // how many times as long the ordinary copy takes where the other is taken, as it costs the receiver
+	fillMin    = 4 << 10 // bytes; shorter payload is not timed
+	fillPeriod = 8192    // copies, from one trial to the next
+	fillFirst  = 256     // copies, before the first
+	fillTrial  = 128     // copies, of which the second half counts: more than a stripe has buffers in most cases
+	fillGain   = 4       // how many times as long the ordinary copy takes where the other is taken
 )
 
 // Fill copies n bytes of payload from an address into a bounce buffer of a stripe whose lease the caller holds.
@@ -27,22 +30,34 @@ func Fill(s *hot.Stripe, b *hot.Bounce, from, n uintptr) {
 		return
 	}
 	past, cost := nextFill(s)
-	learn(cost, uint64(mem.CopyTimed(to, from, n, past))<<10/uint64(n))
+	ticks := uint64(mem.CopyTimed(to, from, n, past))
+	if cost != nil {
+		learn(cost, ticks<<10/uint64(n))
+	}
 }
 
 // at views an address. The detour through memory shows vet that this is no arithmetic on a Go pointer.
 func at(addr *uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(addr)) }
 
 // nextFill chooses how the next payload is copied, past the caches (1) or not, and returns where the time of that is
-// kept.
+// kept, nil: it does not count.
 func nextFill(s *hot.Stripe) (past uintptr, cost *uint64) {
-	if s.CostPast != 0 && s.CostPast*fillGain < s.Cost {
-		past = 1
+	n := (s.Fills + fillPeriod - fillFirst) % fillPeriod
+	s.Fills++
+	if n == fillTrial {
+		s.Past = 0
+		if s.CostPast*fillGain < s.Cost {
+			s.Past = 1
+		}
 	}
-	if s.Fills++; s.Fills%fillTrial == fillFirst {
-		past ^= 1
+	past, counts := uintptr(s.Past), n >= 2*fillTrial
+	if n < fillTrial {
+		past, counts = past^1, n >= fillTrial/2
 	}
-	if past != 0 {
+	switch {
+	case !counts:
+		return past, nil
+	case past != 0:
 		return past, &s.CostPast
 	}
 	return past, &s.Cost

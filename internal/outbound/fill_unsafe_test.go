@@ -10,30 +10,44 @@ import (
 )
 
 // TestFillChooses has payload go past the caches where the ordinary copy takes several times as long, and tries the
-// other way once in a while.
+// other way once a period. A copy costs what its way does only once all buffers were written that way.
 func TestFillChooses(t *testing.T) {
+	const buffers = 42
 	s := new(hot.Stripe)
 	costs := [2]uint64{100, 60} // near
+	way, since := uintptr(0), buffers
 	run := func(n int) (past int) {
 		for range n {
-			way, cost := nextFill(s)
-			learn(cost, costs[way])
-			past += int(way)
+			w, cost := nextFill(s)
+			if since++; w != way {
+				way, since = w, 0
+			}
+			if cost != nil {
+				ticks := costs[w]
+				if since < buffers {
+					ticks = 80
+				}
+				learn(cost, ticks)
+			}
+			past += int(w)
 		}
 		return past
 	}
-	if past := run(10 * fillTrial); past != 10 {
-		t.Errorf("%d of %d copies to a near peer went past the caches, want 10", past, 10*fillTrial)
+	if past := run(fillFirst); past != 0 {
+		t.Errorf("%d of the first copies went past the caches", past)
+	}
+	if past := run(3 * fillPeriod); past != 3*fillTrial {
+		t.Errorf("%d of %d copies to a near peer went past the caches", past, 3*fillPeriod)
 	}
 	costs[0] = 1000 // the peer has moved away
-	run(fillTrial)
-	if past := run(10 * fillTrial); past != 10*fillTrial-10 {
-		t.Errorf("%d of %d copies to a far peer went past the caches", past, 10*fillTrial)
+	run(fillPeriod)
+	if past := run(3 * fillPeriod); past != 3*fillPeriod-2*fillTrial {
+		t.Errorf("%d of %d copies to a far peer went past the caches", past, 3*fillPeriod)
 	}
 	costs[0] = 100 // and back
-	run(20 * fillTrial)
-	if past := run(10 * fillTrial); past != 10 {
-		t.Errorf("%d of %d copies to a near peer went past the caches, want 10", past, 10*fillTrial)
+	run(fillPeriod)
+	if past := run(3 * fillPeriod); past != 3*fillTrial {
+		t.Errorf("%d of %d copies to a near peer went past the caches", past, 3*fillPeriod)
 	}
 }
 
@@ -62,7 +76,7 @@ func TestFillCopies(t *testing.T) {
 	for i := range from {
 		from[i] = byte(i*7 + i>>8)
 	}
-	s := &hot.Stripe{Cost: 1 << 40, CostPast: 1} // so past the caches
+	s := &hot.Stripe{Past: 1} // so past the caches
 	for _, n := range []int{0, 1, 63, 4096, fillMin - 1, fillMin, fillMin + 1, fillMin + 63, 64 << 10} {
 		for shift := range 9 {
 			clear(got)
@@ -74,7 +88,6 @@ func TestFillCopies(t *testing.T) {
 			if timed := s.Fills != fills; timed != (mem.HasTimed && n >= fillMin) {
 				t.Fatalf("%d bytes: timed: %v", n, timed)
 			}
-			s.Cost, s.CostPast = 1<<40, 1
 		}
 	}
 }
