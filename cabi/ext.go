@@ -73,7 +73,8 @@ func weftGoOpsOpen(fid *C.struct_fid, name *C.char, flags C.uint64_t, ops *unsaf
 		has = fid.fclass == C.FI_CLASS_EP
 		found = unsafe.Pointer(&C.weft_coll_ops)
 	case C.WEFT_TOKEN_OPS:
-		has = fid.fclass == C.FI_CLASS_MR || fid.fclass == C.FI_CLASS_EP || fid.fclass == C.FI_CLASS_TX_CTX
+		has = fid.fclass == C.FI_CLASS_MR || fid.fclass == C.FI_CLASS_EP || fid.fclass == C.FI_CLASS_TX_CTX ||
+			fid.fclass == C.FI_CLASS_RX_CTX
 		found = unsafe.Pointer(&C.weft_token_table)
 	}
 	switch {

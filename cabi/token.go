@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Handles of fids are 0 if these are not weft's, those of endpoints also for what cannot transmit.
+// Handles of fids are 0 if these are not weft's, those of endpoints also for other objects.
 //
 //export weftGoTokenPack
 func weftGoTokenPack(mr C.uint64_t, attr *C.struct_weft_token_attr, to unsafe.Pointer, size *C.size_t) (rc C.int) {

@@ -33,7 +33,7 @@ static inline struct weft_token_obj *weft_token_list_of(struct weft_list *list)
 	return list->fid.ops == &weft_list_fi_ops ? (struct weft_token_obj *)list : NULL;
 }
 
-/* The handle of an open endpoint or transmit context, 0: it is none of weft's. */
+/* The handle of an open endpoint or context of a scalable one, 0: it is none of weft's. */
 uint64_t weft_token_endpoint(const struct fid_ep *ep);
 
 #endif

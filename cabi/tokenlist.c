@@ -23,8 +23,8 @@ _Static_assert(sizeof(struct weft_note) == sizeof(struct weft_hot_note), "and go
 
 uint64_t weft_token_endpoint(const struct fid_ep *ep)
 {
-	return ep && (ep->fid.fclass == FI_CLASS_EP || ep->fid.fclass == FI_CLASS_TX_CTX) ? weft_handle_of(&ep->fid)
-											  : 0;
+	const uint64_t classes = 1 << FI_CLASS_EP | 1 << FI_CLASS_TX_CTX | 1 << FI_CLASS_RX_CTX;
+	return ep && ep->fid.fclass < 64 && classes >> ep->fid.fclass & 1 ? weft_handle_of(&ep->fid) : 0;
 }
 
 int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,

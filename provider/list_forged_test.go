@@ -54,7 +54,11 @@ func (s *side) forged(m *MR, notify func(t *token.Token), key []byte) Token {
 		s.t.Fatal(err)
 	}
 	notify(t)
-	packed, err := t.Append(nil, key)
+	var keys [][]byte
+	if len(key) != 0 {
+		keys = [][]byte{key}
+	}
+	packed, err := t.Append(nil, keys...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -373,6 +373,14 @@ func TestListStrides(t *testing.T) {
 	if bytes > 4096 || l.Len() != count {
 		t.Errorf("a list of %d elements takes %d bytes", l.Len(), bytes)
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 { // also what they leave to the collector
+		_ = x.list([]Piece{{Local: iovOf(local)[0].Base, Remote: to, Len: 1, RemoteStride: 2, Count: count}})
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 100*4096 {
+		t.Errorf("%d bytes are allocated for a list", (after.TotalAlloc-before.TotalAlloc)/100)
+	}
 	post(t, func() error { return l.Write(1) }, x, y)
 	wantDone(t, x, y, 1, fi.RMA|fi.Write)
 	for i := range local {

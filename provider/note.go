@@ -31,17 +31,16 @@ const (
 // Note is a notification that has arrived.
 type Note = note.Note
 
-// hasNotes reports whether the endpoint has notifications.
-func (e *peering) hasNotes() bool {
-	return e.conn == nil && !e.chosen.lossy && e.scalable == nil && !e.domain.Keyed()
+// notesOf reports whether an endpoint sends notifications, and whether it takes any. Contexts have a direction each.
+func notesOf(e *peering) (sends, takes bool) {
+	has := e.conn == nil && !e.chosen.lossy
+	return has && !e.receivesOnly(), has && !sendsOnly(e)
 }
 
 // openNotes gives the endpoint's notifications their memory.
 func (e *Endpoint) openNotes() error {
-	if !e.base.hasNotes() {
-		return nil
-	}
-	return e.notes.Open(e.base.domain.cfg.MaxPeers, e.base.stats)
+	sends, takes := notesOf(&e.base.peering)
+	return e.notes.Open(e.base.domain.cfg.MaxPeers, sends, takes, e.base.stats)
 }
 
 // noteEndpoint is an endpoint as its notifications need it.
@@ -96,10 +95,6 @@ func (n notifications) PeerLost(number uint32, status fi.Errno) {
 
 // onNotice takes in a message of notifications.
 func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {
-	if !n.e.ep.base.hasNotes() {
-		n.e.malformed(src, "notification for an endpoint that has none")
-		return
-	}
 	n.e.ep.notes.Handle(n, src, id, head, payload)
 }
 
@@ -125,7 +120,7 @@ func (n notifications) Answer(src hw.Source, stream uint64, w wire.NoticeWords) 
 // BindNotes binds a completion queue, which gets an entry for each notification that arrives: its flags are fi.RMA and
 // fi.RemoteWrite or fi.RemoteRead, or those of a received message for one without a transfer, with fi.RemoteCQData; len
 // is the notification's, data the tag. [Endpoint.Notes] has the bytes then. Errors as of BindCQ: fi.EDOMAIN, fi.EINVAL
-// for a second queue, fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
+// for a second queue, fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint that takes none.
 func (e *Endpoint) BindNotes(q *cq.Queue) error {
 	return e.base.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
 		check: func() error { return e.base.checkNotes(q, e.notes.In.Queue != nil) },
@@ -143,8 +138,8 @@ func (e *Endpoint) CountNotes(c *cq.Counter, only bool) error {
 }
 
 func (e *peering) checkNotes(q any, bound bool) error {
-	switch {
-	case !e.hasNotes():
+	switch _, takes := notesOf(e); {
+	case !takes:
 		return fi.ENOSYS
 	case !e.domain.queues.Has(q):
 		return fi.EDOMAIN

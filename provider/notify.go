@@ -38,15 +38,15 @@ type notifyOp struct {
 
 // Notify sends a notification that belongs to no transfer. It goes behind those of earlier posts to the
 // same receiver. It completes, as a message (fi.Send|fi.Msg), when it is out; with fi.DeliveryComplete when
-// the receiver holds it. Errors: fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS for one that has
-// no notifications; fi.EBADFLAGS; fi.EMSGSIZE for too many bytes; fi.EAGAIN while too many wait; those of
-// Send about the peer.
+// the receiver holds it. Errors: fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS for one that is not of
+// type FI_EP_RDM, or a receive context; fi.EBADFLAGS; fi.EMSGSIZE for too many bytes; fi.EAGAIN while too many wait;
+// those of Send about the peer.
 func (e *Endpoint) Notify(a *NotifyArgs) error {
-	switch {
+	switch sends, _ := notesOf(&e.base.peering); {
 	case e.base.state.Load() != stateEnabled:
 		return fi.EOPBADSTATE
-	case !e.base.hasNotes():
-		return log.Reject(log.EPData, fi.ENOSYS, "notify: the endpoint has no notifications")
+	case !sends:
+		return log.Reject(log.EPData, fi.ENOSYS, "notify: the endpoint sends no notifications")
 	case a.Flags&^notifyFlags != 0:
 		return log.Reject(log.EPData, fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^notifyFlags)
 	case len(a.Note) > MaxNote:
@@ -90,11 +90,11 @@ func (op *notifyOp) NoteEnded(status fi.Errno) {
 // TakeNotes takes the oldest notifications, at most most, while room says that the i-th has somewhere to go, and
 // returns how many there were. Errors as of Notes.
 func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken int, err error) {
-	switch {
+	switch _, takes := notesOf(&e.base.peering); {
 	case e.base.state.Load() != stateEnabled:
 		return 0, fi.EOPBADSTATE
-	case !e.base.hasNotes():
-		return 0, log.Reject(log.EPData, fi.ENOSYS, "notes: the endpoint has no notifications")
+	case !takes:
+		return 0, log.Reject(log.EPData, fi.ENOSYS, "notes: the endpoint takes no notifications")
 	}
 	return e.notes.In.Take(most, room), nil
 }
@@ -104,8 +104,7 @@ func (e *Endpoint) CreditNotes(source uint32) { e.notes.In.Credit(source) }
 
 // Notes takes the notifications that have arrived, the oldest first, and makes progress if there are none. Those of
 // one sender come in the order of its posts, each when all that its post has moved is there. nil: there are none.
-// Errors: fi.EOPBADSTATE for an endpoint that is not enabled, fi.ENOSYS for one that has no notifications: not of type
-// FI_EP_RDM, or a context of a scalable one.
+// Errors: fi.EOPBADSTATE for an endpoint that is not enabled, fi.ENOSYS for a transmit context, and another type.
 func (e *Endpoint) Notes() (list []Note, err error) {
 	_, err = e.TakeNotes(1<<30, func(_ int, n *Note) bool {
 		list = append(list, *n)

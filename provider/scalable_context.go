@@ -161,6 +161,9 @@ func (e *attributes) bindFlags() (queue, counter uint64) {
 // receivesOnly reports whether the endpoint is a receive context.
 func (e *attributes) receivesOnly() bool { return e.scalable != nil && e.context < peers.FirstTx }
 
+// sendsOnly reports whether an endpoint is a transmit context.
+func sendsOnly(e *peering) bool { return e.scalable != nil && e.context >= peers.FirstTx }
+
 // checkRx checks the attributes of a receive context whose endpoint has caps.
 func (d *Domain) checkRx(what string, a *fi.RxAttr, caps uint64) error {
 	return checkContext(what, a.OpFlags&^info.RxOpFlags, a.Caps&^caps, a.MsgOrder, a.CompOrder, a.Size, a.IOVLimit)

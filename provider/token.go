@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
@@ -37,11 +38,10 @@ type TokenAttr struct {
 // Token makes a token of the region. attr may be nil. The token is good until the
 // region is closed, or spent (fi.MRSingleUse), and needs no peer to be known.
 //
-// Errors: fi.EBADF for a closed region; fi.EACCES for one that peers may not access;
-// fi.EOPBADSTATE for one that is not enabled, or if no endpoint of the domain with the region's
-// authorisation key is enabled; fi.EDOMAIN for an endpoint of another domain; fi.EINVAL for one
-// with another authorisation key, and for a name that is too long; fi.ENOSYS for connected
-// endpoints, and in a domain with authorisation keys in address vectors.
+// Errors: fi.EBADF for a closed region; fi.EACCES for one that peers may not access; fi.EOPBADSTATE for one that is not
+// enabled, or if no endpoint with an authorisation key of the region's is; fi.EDOMAIN for one of another domain;
+// fi.EINVAL for one with no such key, a transmit context, a name that is too long, and more keys, of address vectors,
+// than a token has room for, at least 32; fi.ENOSYS for connected endpoints.
 func (m *MR) Token(attr *TokenAttr) (Token, error) {
 	if attr == nil {
 		attr = &TokenAttr{}
@@ -59,8 +59,6 @@ func (m *MR) Token(attr *TokenAttr) (Token, error) {
 
 func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	switch {
-	case m.domain.Keyed():
-		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
 	case !m.region.Remote():
 		return nil, fmt.Errorf("peers may neither read nor write the region: %w", fi.EACCES)
 	case m.Key() == fi.KeyNotAvail:
@@ -79,11 +77,12 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 		return nil, err
 	}
 	own := tokens.Own{
-		Name: name, Incarnation: owner.base.incarnation, Agent: attr.Agent,
-		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights, Memory: &m.region.Memory,
-		Process: owner.process.Body(owner.base.chosen.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
+		Owner: peers.Address{Name: name, Number: owner.base.context}, Incarnation: owner.base.incarnation,
+		Agent: attr.Agent, Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights,
+		Memory: &m.region.Memory, Process: owner.process.Body(owner.base.chosen.apart || m.region.Scope != nil),
+		Rails: m.rails(owner), Shares: &m.domain.mappings,
 	}
-	return own.Make(m.region.Auth.Bytes())
+	return own.Make(m.region.Keys(owner.base.auth, owner.base.keys))
 }
 
 // tokenEndpoint is the endpoint by which a token says that the region is reached.
@@ -91,26 +90,28 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
 		fits := func(d driven) bool {
 			e, ok := d.(*Endpoint)
-			return ok && e.base.auth == m.region.Auth && e.base.conn == nil && !e.base.chosen.lossy
+			return ok && leads(&e.base.peering, &m.region) && e.base.conn == nil && !e.base.chosen.lossy
 		}
 		if d, ok := m.domain.drives.Find(fits); ok {
 			return d.(*Endpoint), nil
 		}
-		return nil, fmt.Errorf(
-			"no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)
+		return nil, fmt.Errorf("no endpoint of the domain is enabled that leads to the region: %w", fi.EOPBADSTATE)
 	}
 	switch {
 	case asked.base.domain != m.domain:
 		return nil, fmt.Errorf("the endpoint is another domain's: %w", fi.EDOMAIN)
 	case asked.base.conn != nil || asked.base.chosen.lossy:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM: %w", fi.ENOSYS)
-	case asked.base.auth != m.region.Auth:
-		return nil, fmt.Errorf("the endpoint has another authorisation key: %w", fi.EINVAL)
 	case asked.base.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
+	case !leads(&asked.base.peering, &m.region):
+		return nil, fmt.Errorf("a transmit context, or one without an authorisation key of the region's: %w", fi.EINVAL)
 	}
 	return asked, nil
 }
+
+// leads reports whether peers reach a region by an endpoint.
+func leads(e *peering, r *peerRegion) bool { return !sendsOnly(e) && r.Leads(e.auth, e.keys) }
 
 // tokenName is the name by which peers reach the endpoint, which is an address of
 // the domain's interface for an endpoint that is bound to all.

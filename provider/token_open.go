@@ -7,19 +7,20 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
-	"github.com/weft-fabric/weft/provider/names"
 )
 
 // OpenToken opens a peer's token. The owner is inserted into the endpoint's address vector unless
 // it is there; it stays there when the Remote is closed. No peer is asked: whether the
 // region is still there, its use shows.
 //
-// Errors: fi.EINVAL for what is no token, was made with another authorisation key, or for an owner whose
-// address the address vector does not take; fi.EOPBADSTATE for an endpoint that is not enabled; fi.ENOSYS
-// for an endpoint without FI_RMA, a connected one, and in a domain with authorisation keys in
-// address vectors; those of [AV.Insert] about one address, fi.EACCES for a read-only address vector.
+// With keys in address vectors the address is under the first of the endpoint's keys that the token was made with.
+// Errors: fi.EINVAL for what is no token, was made with other authorisation keys, or for an owner whose
+// address the address vector does not take, or whose receive context it has no bits for; fi.EOPBADSTATE for an endpoint
+// that is not enabled; fi.ENOSYS for one without FI_RMA, a connected one, and a receive context; those of [AV.Insert]
+// about one address, fi.EACCES for a read-only address vector.
 func (e *Endpoint) OpenToken(t Token) (*Remote, error) {
 	r, err := e.openToken(t)
 	if err != nil {
@@ -32,12 +33,10 @@ func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	switch {
 	case e.base.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
-	case e.base.conn != nil || e.base.chosen.lossy || e.base.info.Caps&fi.RMA == 0:
-		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM with FI_RMA: %w", fi.ENOSYS)
-	case e.base.domain.Keyed():
-		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
+	case e.base.conn != nil || e.base.chosen.lossy || e.base.receivesOnly() || e.base.info.Caps&fi.RMA == 0:
+		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM that reads and writes (FI_RMA): %w", fi.ENOSYS)
 	}
-	return e.base.opened.Open(t, e.base.auth.Bytes())
+	return e.base.opened.Open(t)
 }
 
 // commonEP is what remote regions and lists need of an endpoint in common.
@@ -50,10 +49,13 @@ func (c commonEP) Ordered() bool  { return c.e.base.orderedRMA() }
 // tokenEP is an endpoint as its remote regions have it.
 type tokenEP struct{ commonEP }
 
-func (t tokenEP) Config() *config.Config             { return t.e.base.domain.cfg }
-func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.base.bound.av.Know(n) }
-func (t tokenEP) Devices() []tokens.Device           { return t.e.base.transports.devicesOf }
-func (t tokenEP) Apart() bool                        { return t.e.base.chosen.apart }
+func (t tokenEP) Config() *config.Config { return t.e.base.domain.cfg }
+func (t tokenEP) Know(a peers.Address) (fi.Addr, error) {
+	return t.e.base.bound.av.KnowContext(a.Name, a.Number)
+}
+func (t tokenEP) Keys() []hw.Key           { return t.e.base.auth.Keys(t.e.base.keys) }
+func (t tokenEP) Devices() []tokens.Device { return t.e.base.transports.devicesOf }
+func (t tokenEP) Apart() bool              { return t.e.base.chosen.apart }
 func (t tokenEP) Attaches() bool {
 	return t.e.base.transports.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps
 }

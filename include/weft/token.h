@@ -45,7 +45,8 @@
 
 /* What a token is to have that the region does not say. */
 struct weft_token_attr {
-	struct fid_ep *ep; /* by which peers reach the region; NULL: any enabled one of the domain */
+	struct fid_ep *ep; /* by which peers reach the region, an endpoint or a receive context; NULL: any enabled
+			    * one of the domain */
 	const char *agent; /* what the owner calls itself; NULL: nothing */
 };
 
@@ -144,8 +145,10 @@ struct weft_token_ops {
 	 * token is good until the region is closed. Returns -FI_ETOOSMALL if there is no room; -FI_EACCES for
 	 * a region that peers may neither read nor write; -FI_EOPBADSTATE for one that is not enabled,
 	 * or while no endpoint is; -FI_EDOMAIN for an endpoint of another domain; -FI_EINVAL for one with another
-	 * authorisation key than the region's, a name that is too long, or NULL; -FI_ENOSYS for an endpoint that is
-	 * not of type FI_EP_RDM, or in a domain with FI_AV_AUTH_KEY. */
+	 * authorisation key than the region's, a transmit context, which no peer reaches, a name that is too long, or
+	 * NULL; -FI_ENOSYS for an endpoint that is not of type FI_EP_RDM. With FI_AV_AUTH_KEY the token is for endpoints
+	 * with any key that both the region and the endpoint have; -FI_EINVAL too if there is none, or there are more than
+	 * it has room for, which is at least 32. */
 	int (*pack)(struct fid_mr *mr, const struct weft_token_attr *attr, void *token, size_t *len);
 
 	/* Writes the text form of a token, which is printable ASCII without spaces and ends with a zero. *size
@@ -153,10 +156,12 @@ struct weft_token_ops {
 	int (*text)(const void *token, size_t len, char *text, size_t *size);
 
 	/* Opens a token or its text form, and inserts its owner into the endpoint's address vector unless it is
-	 * there; no other process is asked. Returns -FI_EINVAL for what is no token, or one made under
-	 * another authorisation key, or whose owner's address is not of the address vector's format; -FI_EOPBADSTATE
-	 * before fi_enable(); -FI_ENOSYS for an endpoint without FI_RMA, or not of type FI_EP_RDM, or in a
-	 * domain with FI_AV_AUTH_KEY; what fi_av_insert() says of the address. */
+	 * there; no other process is asked. The token of a receive context leads there, by an address as fi_rx_addr()
+	 * gives it. With FI_AV_AUTH_KEY the address is under the first of the endpoint's keys that the token was made
+	 * with. Returns -FI_EINVAL for what is no token, or one made under
+	 * other authorisation keys, or whose owner's address is not of the address vector's format, or has an index for
+	 * which that has no rx_ctx_bits; -FI_EOPBADSTATE before fi_enable(); -FI_ENOSYS for an endpoint without FI_RMA,
+	 * or not of type FI_EP_RDM, and for a receive context; what fi_av_insert() says of the address. */
 	int (*open)(struct fid_ep *ep, const void *token, size_t len, struct weft_remote **remote);
 
 	/* Returns what is known of a region; size is that of *info, of which no more is written. */
@@ -200,20 +205,20 @@ struct weft_token_ops {
 
 	/* Sends a notification without a transfer, behind those of earlier posts. flags are as of post. It completes as a
 	 * message, with the same meaning as post's. Returns what post does about notifications and the peer; -FI_ENOSYS for
-	 * an endpoint that is not of type FI_EP_RDM, a context of a scalable one, or in a domain with FI_AV_AUTH_KEY. */
+	 * an endpoint that is not of type FI_EP_RDM, and a receive context. */
 	ssize_t (*notify)(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
 			  uint64_t flags, void *context);
 
 	/* Takes the oldest notifications that have arrived, at most max; makes progress if there are none. Returns how
 	 * many, 0 for none; -FI_ETOOSMALL if the first does not fit: it stays, and len is how long it is. A later one that
-	 * does not fit stays for the next call. Other errors: -FI_EOPBADSTATE before fi_enable(); -FI_ENOSYS as notify;
-	 * -FI_EINVAL. */
+	 * does not fit stays for the next call. Other errors: -FI_EOPBADSTATE before fi_enable(); -FI_ENOSYS for an
+	 * endpoint that is not of type FI_EP_RDM, and a transmit context; -FI_EINVAL. */
 	ssize_t (*notes)(struct fid_ep *ep, struct weft_note *entries, size_t max);
 
 	/* Binds a completion queue or a counter for notifications that arrive, before fi_enable(). The queue gets an entry
 	 * for each, which notes() has then: flags FI_RMA | FI_REMOTE_WRITE or FI_REMOTE_READ, or FI_RECV | FI_MSG, with
 	 * FI_REMOTE_CQ_DATA; len the notification's, data the tag. With WEFT_NOTES_COUNTED a counter is all there is of them.
-	 * Errors as of fi_ep_bind(); -FI_ENOSYS as notify. */
+	 * Errors as of fi_ep_bind(); -FI_ENOSYS as notes. */
 	int (*bind)(struct fid_ep *ep, struct fid *fid, uint64_t flags);
 };
 

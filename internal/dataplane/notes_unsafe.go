@@ -258,6 +258,9 @@ func takeSome(t *hot.NoteTake) uintptr {
 		return hot.TakeGo
 	}
 	n := (*hot.Notes)(pointer(endpoint(t.EP).Notes))
+	if n.InCount == 0 { // the endpoint takes none
+		return hot.TakeGo
+	}
 	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // whatever another thread is taking
 		if atomic.LoadUint32(&n.Unexpected) != 0 {
 			return hot.TakeGo

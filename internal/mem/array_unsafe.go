@@ -21,8 +21,7 @@ func NewSparseArray[T any](n int) (Array[T], error) { return newArray[T](n, 0) }
 
 // newArray maps an array; large is what it asks for beyond NoReserve if it has HugeSize bytes or more.
 func newArray[T any](n int, large Flags) (Array[T], error) {
-	var zero T
-	if n <= maxMap/max(int(unsafe.Sizeof(zero)), 1) && n*int(unsafe.Sizeof(zero)) < HugeSize {
+	if n <= maxMap/max(sizeOf[T](), 1) && n*sizeOf[T]() < HugeSize {
 		large = 0
 	}
 	return mapArray[T](n, NoReserve|large)
@@ -33,8 +32,7 @@ func mapArray[T any](n int, flags Flags) (Array[T], error) {
 	if err := checkElem[T](); err != nil {
 		return Array[T]{}, err
 	}
-	var zero T
-	size := int(unsafe.Sizeof(zero))
+	size := sizeOf[T]()
 	if n <= 0 || n > maxMap/size {
 		return Array[T]{}, fmt.Errorf("array of %d: %w", n, ErrSize)
 	}
@@ -45,13 +43,15 @@ func mapArray[T any](n int, flags Flags) (Array[T], error) {
 	return Array[T]{unsafe.Pointer(unsafe.SliceData(b)), n}, nil
 }
 
+// sizeOf is the bytes of an element. There is no variable, which of a large type would be on the Go heap.
+func sizeOf[T any]() int { return int(unsafe.Sizeof(*(*T)(nil))) }
+
 // Len returns the number of elements.
 func (a Array[T]) Len() int { return a.n }
 
 // At returns element i. i is not checked: it must be less than Len.
 func (a *Array[T]) At(i uint32) *T {
-	var zero T
-	return (*T)(unsafe.Add(a.p, uintptr(i)*unsafe.Sizeof(zero)))
+	return (*T)(unsafe.Add(a.p, int(i)*sizeOf[T]()))
 }
 
 // Slice views all elements as a slice, valid until Free.
@@ -62,8 +62,7 @@ func (a *Array[T]) Free() error {
 	if a.n == 0 {
 		return nil
 	}
-	var zero T
-	b := unsafe.Slice((*byte)(a.p), Round(a.n*int(unsafe.Sizeof(zero))))
+	b := unsafe.Slice((*byte)(a.p), Round(a.n*sizeOf[T]()))
 	*a = Array[T]{}
 	return Unmap(b)
 }

@@ -55,8 +55,7 @@ func (g *Growing[T]) Grow(n int) error {
 	if n <= ready {
 		return nil
 	}
-	var zero T
-	size := int(unsafe.Sizeof(zero))
+	size := sizeOf[T]()
 	n = min(max(n, 2*ready, pageSize/size), g.all.n)
 	from, to := Round(ready*size), Round(n*size)
 	if f := fault.Load(); f != nil {

@@ -155,6 +155,25 @@ func TestSparseArray(t *testing.T) {
 	}
 }
 
+// TestLargeElements: an array is made and used without memory of the Go heap, however large its elements are.
+func TestLargeElements(t *testing.T) {
+	type large [1 << 20]byte
+	var sum int
+	if n := testing.AllocsPerRun(10, func() {
+		a, err := NewSparseArray[large](2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.At(1)[5] = 7
+		sum += int(a.Slice()[1][5])
+		if err := a.Free(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 || sum != 11*7 {
+		t.Errorf("%.0f allocations, sum %d", n, sum)
+	}
+}
+
 func TestArrayErrors(t *testing.T) {
 	for _, n := range []int{0, -1, maxMap} {
 		if _, err := NewArray[plain](n); !errors.Is(err, ErrSize) {

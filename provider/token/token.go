@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-fabric/weft/provider/names"
@@ -59,6 +60,7 @@ const (
 	PartCUDA     uint16 = 3 // where the region is in an allocation of a GPU, as Device describes it
 	PartDMABuf   uint16 = 4 // the same of a dma-buf
 	PartRDMA     uint16 = 5 // the key of a device that reaches the region, as RDMA describes it; one for each device
+	PartContext  uint16 = 6 // which receive context the owner is, unless it is the first of its endpoint: index:2
 )
 
 // ErrInvalid is what does not parse.
@@ -89,6 +91,7 @@ const (
 	fixedLen   = 88
 	partHead   = 4
 	sealLen    = 16
+	keySealLen = 8 // of each of several keys
 	flagKeyed  = 1 << 0
 	textPrefix = "weft1:"
 )
@@ -112,12 +115,18 @@ func (t *Token) size() int {
 	return n
 }
 
-// Append appends the token, sealed with auth if that is not empty. The error
-// wraps ErrInvalid: the agent's name is too long, the owner has no address, or it
+// Append appends the token, sealed with keys, any of which opens it, or with none. The error
+// wraps ErrInvalid: a key is empty, the agent's name is too long, the owner has no address, or it
 // all is longer than MaxLen.
-func (t *Token) Append(b []byte, auth []byte) ([]byte, error) {
-	n := t.size()
+func (t *Token) Append(b []byte, keys ...[]byte) ([]byte, error) {
+	n, seals := t.size(), 0
+	if len(keys) > 1 {
+		seals = len(keys)
+		n += seals * keySealLen
+	}
 	switch {
+	case slices.ContainsFunc(keys, func(k []byte) bool { return len(k) == 0 }):
+		return b, fmt.Errorf("%w: an empty authorisation key", ErrInvalid)
 	case len(t.Agent) > MaxAgent:
 		return b, fmt.Errorf("%w: the agent's name has %d bytes, at most %d", ErrInvalid, len(t.Agent), MaxAgent)
 	case t.Owner.Family != names.AFInet && t.Owner.Family != names.AFInet6:
@@ -132,11 +141,11 @@ func (t *Token) Append(b []byte, auth []byte) ([]byte, error) {
 	b = le.AppendUint16(b, uint16(fixedLen+len(t.Agent)))
 	b = le.AppendUint16(b, t.Rights)
 	b = append(b, byte(t.Kind), byte(len(t.Agent)))
-	flags := uint16(0)
-	if len(auth) != 0 {
+	flags := byte(0)
+	if len(keys) != 0 {
 		flags |= flagKeyed
 	}
-	b = le.AppendUint16(b, flags)
+	b = append(b, flags, byte(seals))
 	b = le.AppendUint16(b, t.Owner.Family)
 	b = le.AppendUint16(b, t.Owner.Port)
 	b = le.AppendUint32(b, t.Owner.Scope)
@@ -151,7 +160,16 @@ func (t *Token) Append(b []byte, auth []byte) ([]byte, error) {
 		b = le.AppendUint16(b, uint16(len(p.Body)))
 		b = append(b, p.Body...)
 	}
-	seal := sealOf(b[start:], auth)
+	if seals == 0 {
+		seal := sealOf(b[start:], slices.Concat(keys...))
+		return append(b, seal[:]...), nil
+	}
+	body := b[start:]
+	for _, k := range keys {
+		seal := sealOf(body, k)
+		b = append(b, seal[:keySealLen]...)
+	}
+	seal := sealOf(b[start:], nil)
 	return append(b, seal[:]...), nil
 }
 
@@ -169,29 +187,77 @@ func sealOf(b, auth []byte) (seal [sealLen]byte) {
 	return seal
 }
 
-// Parse reads a token that is sealed with auth, or with no key if that is empty.
+// Parse reads a token that is sealed with auth, perhaps beside other keys, or with no key if that is empty.
 // The bodies of the parts are copies. The error wraps ErrInvalid and says what is
 // wrong where.
 func Parse(b, auth []byte) (*Token, error) {
+	var keys [][]byte
+	if len(auth) != 0 {
+		keys = [][]byte{auth}
+	}
+	t, _, err := ParseUnder(b, keys)
+	return t, err
+}
+
+// ParseUnder is Parse for a reader with any number of keys, none of them empty. under is the first that the token is
+// sealed with, 0 without keys.
+func ParseUnder(b []byte, keys [][]byte) (t *Token, under int, err error) {
 	le := binary.LittleEndian
 	switch {
 	case len(b) > MaxLen:
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrInvalid, len(b), MaxLen)
+		return nil, 0, fmt.Errorf("%w: %d bytes, at most %d", ErrInvalid, len(b), MaxLen)
 	case len(b) < fixedLen+sealLen || string(b[:4]) != magic:
-		return nil, fmt.Errorf("%w: %d bytes that do not begin as one", ErrInvalid, len(b))
+		return nil, 0, fmt.Errorf("%w: %d bytes that do not begin as one", ErrInvalid, len(b))
 	case le.Uint16(b[4:]) != Version:
-		return nil, fmt.Errorf("%w of a version that is known: %d", ErrInvalid, le.Uint16(b[4:]))
+		return nil, 0, fmt.Errorf("%w of a version that is known: %d", ErrInvalid, le.Uint16(b[4:]))
 	case int(le.Uint16(b[6:])) != len(b):
-		return nil, fmt.Errorf("%w: %d bytes of %d", ErrInvalid, len(b), le.Uint16(b[6:]))
+		return nil, 0, fmt.Errorf("%w: %d bytes of %d", ErrInvalid, len(b), le.Uint16(b[6:]))
+	case (b[14]&flagKeyed != 0) != (len(keys) != 0):
+		return nil, 0, fmt.Errorf("%w for this endpoint: with an authorisation key there (%t), here (%t)",
+			ErrInvalid, b[14]&flagKeyed != 0, len(keys) != 0)
 	}
-	body, keyed := b[:len(b)-sealLen], le.Uint16(b[14:])&flagKeyed != 0
-	switch seal := sealOf(body, auth); {
-	case keyed != (len(auth) != 0):
-		return nil, fmt.Errorf("%w for this endpoint: with an authorisation key there (%t), here (%t)",
-			ErrInvalid, keyed, len(auth) != 0)
-	case !hmac.Equal(seal[:], b[len(body):]):
-		return nil, fmt.Errorf("%w: its seal is not right", ErrInvalid)
+	body, under, err := unseal(b, keys)
+	if err != nil {
+		return nil, 0, err
 	}
+	t, err = parseBody(body)
+	return t, under, err
+}
+
+// unseal returns what precedes the seals of a token, whose first 16 bytes are right, and the first of the keys that it
+// is sealed with.
+func unseal(b []byte, keys [][]byte) (body []byte, under int, err error) {
+	whole, seals := b[:len(b)-sealLen], int(b[15])
+	last := b[len(whole):]
+	body = whole
+	if seals != 0 {
+		seal := sealOf(whole, nil)
+		n := len(whole) - seals*keySealLen
+		if n < fixedLen || b[14]&flagKeyed == 0 || !hmac.Equal(seal[:], last) {
+			return nil, 0, fmt.Errorf("%w: its seal is not right, behind those of %d keys", ErrInvalid, seals)
+		}
+		body = whole[:n]
+	}
+	if len(keys) == 0 {
+		keys = [][]byte{nil}
+	}
+	for i, k := range keys {
+		seal := sealOf(body, k)
+		if seals == 0 && hmac.Equal(seal[:], last) {
+			return body, i, nil
+		}
+		for at := len(body); at < len(whole); at += keySealLen {
+			if hmac.Equal(seal[:keySealLen], whole[at:at+keySealLen]) {
+				return body, i, nil
+			}
+		}
+	}
+	return nil, 0, fmt.Errorf("%w: its seal is not right", ErrInvalid)
+}
+
+// parseBody reads what precedes the seals.
+func parseBody(body []byte) (*Token, error) {
+	b, le := body, binary.LittleEndian
 	t := &Token{
 		Owner: names.Name{Family: le.Uint16(b[16:]), Port: le.Uint16(b[18:]), Scope: le.Uint32(b[20:]),
 			IP: [16]byte(b[24:40])},
@@ -239,7 +305,7 @@ func (t *Token) parseParts(b []byte, at int) error {
 		if n > len(b)-at {
 			return fmt.Errorf("%w: part %d of %d bytes at %d, %d are there", ErrInvalid, typ, n, at, len(b)-at)
 		}
-		if bit := uint32(1) << (typ & 31); typ >= PartMessages && typ <= PartDMABuf {
+		if bit := uint32(1) << (typ & 31); typ >= PartMessages && typ <= PartContext && typ != PartRDMA {
 			if seen&bit != 0 {
 				return fmt.Errorf("%w: part %d twice", ErrInvalid, typ)
 			}
@@ -309,6 +375,21 @@ func ParseIPC(b []byte) (p IPC, ok bool) {
 	p.BootID = [2]uint64{le.Uint64(b), le.Uint64(b[8:])}
 	p.PIDNS, p.NetNS, p.Start, p.PID = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint32(b[40:])
 	return p, true
+}
+
+// ContextPart is the part that says which receive context the owner is.
+func ContextPart(index uint8) Part { return Part{PartContext, []byte{index, 0}} }
+
+// Context is which receive context of a scalable endpoint the owner is, 0 of another endpoint. False: it cannot be.
+func (t *Token) Context() (index uint8, ok bool) {
+	body, ok := t.Find(PartContext)
+	switch {
+	case !ok:
+		return 0, true
+	case len(body) < 2 || body[1] != 0:
+		return 0, false
+	}
+	return body[0], true
 }
 
 // Device is the body of a part PartCUDA or PartDMABuf: memory that other processes of the host may map.

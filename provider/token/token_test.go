@@ -3,6 +3,7 @@ package token
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -29,7 +30,11 @@ var authKey = []byte("a key of the job")
 
 func packed(t testing.TB, tok *Token, auth []byte) []byte {
 	t.Helper()
-	b, err := tok.Append(nil, auth)
+	var keys [][]byte
+	if auth != nil {
+		keys = [][]byte{auth}
+	}
+	b, err := tok.Append(nil, keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +122,84 @@ func TestChanged(t *testing.T) {
 		refused(t, "longer", append(b, 0), auth)
 		refused(t, "much longer", append(b, make([]byte, MaxLen)...), auth)
 	}
+}
+
+// TestManyKeys: a token under several keys is one for readers with any of them, also beside others, and for no others.
+// A bit that is flipped, also in the seal of a key that the reader does not have, is found.
+func TestManyKeys(t *testing.T) {
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
+	for _, n := range []int{2, 3, 20} {
+		var keys [][]byte
+		for i := range n {
+			keys = append(keys, key(i))
+		}
+		tok := sample()
+		b, err := tok.Append(nil, keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range keys {
+			got, under, err := ParseUnder(b, [][]byte{[]byte("another"), k, key(0)})
+			if err != nil || under != 1 || got.Key != tok.Key || len(got.Parts) != len(tok.Parts) {
+				t.Errorf("%d keys, the %d.: %+v, under %d, %v", n, i, got, under, err)
+			}
+			if _, err := Parse(b, k); err != nil {
+				t.Errorf("%d keys, the %d. alone: %v", n, i, err)
+			}
+		}
+		refused(t, "without a key", b, nil)
+		refused(t, "with another", b, []byte("another"))
+		for i := range len(b) * 8 {
+			b[i/8] ^= 1 << (i % 8)
+			refused(t, "a bit flipped", b, keys[n-1])
+			b[i/8] ^= 1 << (i % 8)
+		}
+		for i := range len(b) {
+			refused(t, "cut", b[:i], keys[0])
+		}
+		forged := bytes.Clone(b) // seals that reach into the head, the sum made anew
+		forged[15] = 255
+		seal := sealOf(forged[:len(forged)-sealLen], nil)
+		copy(forged[len(forged)-sealLen:], seal[:])
+		refused(t, "seals beyond the parts", forged, keys[0])
+	}
+	many := make([][]byte, 60)
+	for i := range many {
+		many[i] = key(i)
+	}
+	if _, err := sample().Append(nil, many...); !errors.Is(err, ErrInvalid) {
+		t.Errorf("%d keys: %v", len(many), err)
+	}
+	if _, err := sample().Append(nil, key(0), nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("an empty key: %v", err)
+	}
+}
+
+// TestContext: which receive context the owner is.
+func TestContext(t *testing.T) {
+	for index := range 3 {
+		tok := sample()
+		if index != 0 {
+			tok.Parts = append(tok.Parts, ContextPart(uint8(index)))
+		}
+		got, err := Parse(packed(t, tok, nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := got.Context(); !ok || int(c) != index {
+			t.Errorf("context %d is %d, %t", index, c, ok)
+		}
+	}
+	for _, body := range [][]byte{nil, {1}, {0, 1}} {
+		tok := sample()
+		tok.Parts = append(tok.Parts, Part{PartContext, body})
+		if c, ok := tok.Context(); ok {
+			t.Errorf("%x is context %d", body, c)
+		}
+	}
+	tok := sample()
+	tok.Parts = append(tok.Parts, ContextPart(1), ContextPart(2))
+	refused(t, "two contexts", packed(t, tok, nil), nil)
 }
 
 // TestOtherKey shows that a token of one key is none under another, nor without one.
@@ -207,7 +290,7 @@ func TestUnwritable(t *testing.T) {
 	} {
 		tok := sample()
 		change(tok)
-		if b, err := tok.Append(nil, nil); !errors.Is(err, ErrInvalid) || len(b) != 0 {
+		if b, err := tok.Append(nil); !errors.Is(err, ErrInvalid) || len(b) != 0 {
 			t.Errorf("%s: %d bytes, %v", what, len(b), err)
 		}
 	}
@@ -273,7 +356,7 @@ func FuzzParse(f *testing.F) {
 func BenchmarkAppend(b *testing.B) {
 	tok, room := sample(), make([]byte, 0, MaxLen)
 	for b.Loop() {
-		_, _ = tok.Append(room, nil)
+		_, _ = tok.Append(room)
 	}
 }
 

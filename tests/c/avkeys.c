@@ -7,6 +7,7 @@
 #include <rdma/fi_rma.h>
 
 #include "common.h"
+#include "tokens.h"
 
 #if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
 
@@ -91,6 +92,18 @@ static void open_hub(struct node *n, fi_addr_t handles[2])
 	CHECK_RC(fi_av_lookup_auth_key(n->av, handles[1], key, NULL), -FI_EINVAL);
 	OK(fi_enable(n->ep));
 	CHECK_RC(fi_av_remove(n->av, handles, 1, FI_AUTH_KEY), -FI_EBUSY);
+}
+
+static void close_hub(struct node *hub, fi_addr_t handles[2], fi_addr_t spokes[2])
+{
+	OK(fi_av_remove(hub->av, spokes, 2, 0));
+	OK(fi_close(&hub->ep->fid));
+	OK(fi_av_remove(hub->av, handles, 2, FI_AUTH_KEY));
+	OK(fi_close(&hub->av->fid));
+	OK(fi_close(&hub->txcq->fid));
+	OK(fi_close(&hub->domain->fid));
+	OK(fi_close(&hub->fabric->fid));
+	fi_freeinfo(hub->info);
 }
 
 static fi_addr_t know(struct node *n, struct node *other, fi_addr_t handle)
@@ -188,19 +201,101 @@ static void test_keys(long unused)
 	for (int i = 0; i < 3; i++)
 		node_close(&spoke[i]);
 	CHECK_RC(fi_av_remove(hub.av, handles, 1, FI_AUTH_KEY), -FI_EBUSY);
-	OK(fi_av_remove(hub.av, spokes, 2, 0));
-	OK(fi_close(&hub.ep->fid));
-	OK(fi_av_remove(hub.av, handles, 2, FI_AUTH_KEY));
-	OK(fi_close(&hub.av->fid));
-	OK(fi_close(&hub.txcq->fid));
-	OK(fi_close(&hub.domain->fid));
-	OK(fi_close(&hub.fabric->fid));
-	fi_freeinfo(hub.info);
+	close_hub(&hub, handles, spokes);
+}
+
+static void write_noted(struct node *from, struct weft_remote *remote, struct node *to, char *mem, fi_addr_t src)
+{
+	struct weft_token_ops *t = token_ops(&from->ep->fid);
+	char here[300], room[8];
+	struct weft_local_piece local = { .addr = here, .len = sizeof(here) };
+	struct weft_remote_piece there = { .remote = remote, .len = sizeof(here) };
+	struct weft_note e = { .data = room, .size = sizeof(room) };
+	struct weft_list *list;
+	ssize_t rc;
+
+	fill(here, sizeof(here), (unsigned)src);
+	OK(t->list(from->ep, &local, &there, 1, 0, &list));
+	while ((rc = t->post(list, WEFT_WRITE, NULL, 0, "note", 4, 0, here)) == -FI_EAGAIN) {
+		progress(from);
+		progress(to);
+	}
+	CHECKF(rc == 0, "post: %zd", rc);
+	while ((rc = t->notes(to->ep, &e, 1)) == 0)
+		progress(from);
+	CHECKF(rc == 1 && e.len == 4 && !memcmp(room, "note", 4) && e.src == src, "notes: %zd, from %lu, want %lu", rc,
+	       (unsigned long)e.src, (unsigned long)src);
+	verify(mem, sizeof(here), (unsigned)src);
+	wait_ctx(from, from->txcq, here);
+	OK(fi_close(&list->fid));
+}
+
+/* A token is for endpoints with one of the region's keys, and its owner's and a sender's addresses are under that. */
+static void test_tokens(long unused)
+{
+	static char mem[300];
+	struct node hub, spoke[2];
+	fi_addr_t handles[2], spokes[2];
+	struct iovec iov = { mem, sizeof(mem) };
+	struct fi_mr_auth_key auth = { .src_addr = FI_ADDR_UNSPEC };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = FI_REMOTE_WRITE,
+				   .auth_key = (uint8_t *)&auth,
+				   .auth_key_size = sizeof(auth) };
+	struct weft_remote *remote;
+	struct weft_remote_info info[2]; /* of the hub's regions */
+	struct weft_token_ops *t;
+	char token[WEFT_TOKEN_MAX];
+	struct fid_mr *mr;
+	size_t len;
+
+	(void)unused;
+	open_hub(&hub, handles);
+	t = token_ops(&hub.ep->fid);
+	auth.av = hub.av;
+	for (int i = 0; i < 2; i++) {
+		struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .auth = keys[i] };
+
+		node_open(&spoke[i], &o);
+		spokes[i] = know(&hub, &spoke[i], handles[i]);
+	}
+	for (int only = 0; only < 2; only++) { /* a region for both keys, and one for the second alone */
+		attr.requested_key = only;
+		auth.src_addr = only ? handles[1] : FI_ADDR_UNSPEC;
+		OK(fi_mr_regattr(hub.domain, &attr, only ? FI_AUTH_KEY : 0, &mr));
+		len = sizeof(token);
+		OK(t->pack(mr, NULL, token, &len));
+		for (int i = 0; i < 2; i++) {
+			if (i < only) {
+				CHECK_RC(t->open(spoke[i].ep, token, len, &remote), -FI_EINVAL);
+				continue;
+			}
+			OK(t->open(spoke[i].ep, token, len, &remote));
+			OK(t->info(remote, &info[i], sizeof(info[i])));
+			write_noted(&spoke[i], remote, &hub, mem, spokes[i]);
+			OK(fi_close(&remote->fid));
+		}
+		OK(fi_close(&mr->fid));
+	}
+	for (int i = 0; i < 2; i++) {
+		OK(fi_mr_reg(spoke[i].domain, mem, sizeof(mem), FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+		len = sizeof(token);
+		OK(t->pack(mr, NULL, token, &len));
+		OK(t->open(hub.ep, token, len, &remote));
+		write_noted(&hub, remote, &spoke[i], mem, info[i].addr);
+		OK(fi_close(&remote->fid));
+		OK(fi_close(&mr->fid));
+	}
+	for (int i = 0; i < 2; i++)
+		node_close(&spoke[i]);
+	close_hub(&hub, handles, spokes);
 }
 
 static const struct test tests[] = {
 	{ "getinfo", test_getinfo, 1, 0, 0 },
 	{ "keys", test_keys, 1, 30, 0 },
+	{ "tokens", test_tokens, 1, 30, 0 },
 };
 
 #endif

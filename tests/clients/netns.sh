@@ -84,7 +84,7 @@ containers() {
 		pingpong -e rdm -m tagged -I 3 -S 1048576 -c
 		pingpong -e msg -I 50 -S 64 -c
 		pingpong -e dgram -I 50 -S 1024 -c
-		for program in msg_basic rma collective scalable token token_gpu token_program notes notes_program; do
+		for program in msg_basic rma collective scalable token token_gpu token_program notes notes_contexts notes_program; do
 			WEFT_TEST_APART=1 between $program "$a,$a"
 		done
 	else
@@ -208,7 +208,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		if make -s -C tests/c OUT="$PWD/build/tests"; then
 			for program in msg_basic clarified caps bind_late mr_modes match_peek cancel multi_recv levels selective source \
 				rma rma_small rma_order progress_rma collective alltoallv trigger authkey scalable token token_close token_gpu token_program notes \
-				notes_program; do
+				notes_contexts notes_program; do
 				between $program
 			done
 			closes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/info"
 )
 
@@ -38,6 +39,14 @@ func OfInfo(i *fi.Info) (key Key, err error) {
 		return New(i.EP.AuthKey, i.EP.AuthKeySize, key)
 	}
 	return key, nil
+}
+
+// Keys are the keys of an endpoint that has this one, or if that is none those of its address vector.
+func (k Key) Keys(own []hw.Key) []hw.Key {
+	if k == "" {
+		return own
+	}
+	return []hw.Key{{Secret: k.Bytes()}}
 }
 
 // Bytes is the key as transports take it, nil for none.

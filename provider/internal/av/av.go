@@ -382,8 +382,22 @@ func (a *AV) Add(n names.Name) error {
 	return err
 }
 
-// Know returns the address of a name, which it inserts if need be. Errors as of Insert about one
-// address, and of changes.
+// KnowContext is Know of a receive context of a scalable endpoint with a name, of the endpoint itself with 0. fi.EINVAL
+// too: the addresses have no bits for the index.
+func (a *AV) KnowContext(n names.Name, context uint8) (fi.Addr, error) {
+	if uint64(context) >= 1<<a.rxCtxBits {
+		return fi.AddrNotAvail, fmt.Errorf("receive context %d of %v in an address vector with %d bits for it: %w",
+			context, n, a.rxCtxBits, fi.EINVAL)
+	}
+	addr, err := a.Know(n)
+	if err != nil || context == 0 {
+		return addr, err
+	}
+	return addr | fi.Addr(context)<<(64-a.rxCtxBits), nil
+}
+
+// Know returns the address of a name, which it inserts if need be, under the key of the name. Errors as of Insert about
+// one address, and of changes.
 func (a *AV) Know(n names.Name) (fi.Addr, error) {
 	if addr := a.Find(n); addr != fi.AddrNotAvail {
 		return addr, nil
@@ -399,7 +413,11 @@ func (a *AV) Know(n names.Name) (fi.Addr, error) {
 		done()
 		return fi.Addr(i), nil
 	}
-	addr, err := a.insertOne(0, func(int) (names.Name, error) { return n, nil }, nil)
+	var keys []uint8
+	if n.Key != 0 {
+		keys = []uint8{n.Key}
+	}
+	addr, err := a.insertOne(0, func(int) (names.Name, error) { return n, nil }, keys)
 	done()
 	if err == nil {
 		a.inserted(1)

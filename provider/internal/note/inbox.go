@@ -69,6 +69,7 @@ type Inbox struct {
 	Queue   *cq.Queue   // for a completion each, nil: none; immutable from Open on
 	Counter *cq.Counter // likewise
 	Only    bool        // they are counted, and not kept; likewise
+	closed  bool        // the endpoint takes none; likewise
 
 	notes      *Notes
 	mu         sync.Mutex

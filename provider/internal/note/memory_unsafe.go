@@ -31,23 +31,23 @@ type memory struct {
 	outs  []hot.NoteOut
 }
 
-// open maps the memory for so many peers.
-func (m *memory) open(peers int) error {
+// open maps the memory for so many peers of each direction.
+func (m *memory) open(outCount, inCount int) error {
 	const head = int(unsafe.Sizeof(hot.Notes{}))
 	const in, out = int(unsafe.Sizeof(hot.NoteIn{})), int(unsafe.Sizeof(hot.NoteOut{}))
-	b, err := mem.Map(mem.Round(head+ringBytes+peers*(in+out)), mem.NoReserve)
+	b, err := mem.Map(mem.Round(head+ringBytes+inCount*in+outCount*out), mem.NoReserve)
 	if err != nil {
 		return err
 	}
 	m.block = b
 	base := unsafe.Pointer(unsafe.SliceData(b))
 	ins := unsafe.Add(base, head)
-	outs := unsafe.Add(ins, peers*in)
-	m.hot, m.ins = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), peers)
-	m.outs = unsafe.Slice((*hot.NoteOut)(outs), peers)
+	outs := unsafe.Add(ins, inCount*in)
+	m.hot, m.ins = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), inCount)
+	m.outs = unsafe.Slice((*hot.NoteOut)(outs), outCount)
 	*m.hot = hot.Notes{
-		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, peers*out)), Bytes: ringBytes,
-		InCount: uint32(peers), OutCount: uint32(peers),
+		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, outCount*out)), Bytes: ringBytes,
+		InCount: uint32(inCount), OutCount: uint32(outCount),
 	}
 	return nil
 }

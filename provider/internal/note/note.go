@@ -119,10 +119,20 @@ func (s *Notes) Init(e Endpoint, bound int) {
 	s.In.notes, s.In.streams = s, map[uint64]*stream{}
 }
 
-// Open gives them memory that the data plane shares, with places for so many peers, and counters. Errors of mmap.
-func (s *Notes) Open(peers int, counters *stats.Endpoint) error {
-	s.stats = counters
-	return s.memory.open(peers)
+// Open says in which directions there are any, and gives them counters, and memory that the data plane shares, with
+// places for so many peers. Errors of mmap.
+func (s *Notes) Open(peers int, sends, takes bool, counters *stats.Endpoint) error {
+	outs, ins := peers, peers
+	if !sends {
+		outs = 0
+	}
+	if s.In.closed = !takes; !takes {
+		ins = 0
+	}
+	if s.stats = counters; outs+ins == 0 {
+		return nil
+	}
+	return s.memory.open(outs, ins)
 }
 
 // Close takes the memory back.
@@ -153,6 +163,8 @@ func (s *Notes) Handle(e Leased, src hw.Source, id uint64, head, payload []byte)
 		kind = head[0]
 	}
 	switch {
+	case kind != wire.NoticeCredit && s.In.closed:
+		e.Malformed(src, "notification for an endpoint that takes none")
 	case kind == wire.NoticeData:
 		s.In.arrive(e, src, id, head, payload, &wire.Move{})
 	case kind == wire.NoticeMove:

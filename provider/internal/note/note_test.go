@@ -53,7 +53,7 @@ func newNodes(t testing.TB, n, places int) []*node {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := x.notes.Open(places, counters); err != nil {
+		if err := x.notes.Open(places, true, true, counters); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { x.notes.Close(); counters.Close() })

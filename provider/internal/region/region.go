@@ -149,6 +149,26 @@ func (r *Region[O]) Opens(auth authkey.Key, own []hw.Key, peer names.Name, ids I
 	return r.Scope.opens(own, peer, ids)
 }
 
+// Keys are the authorisation keys under which tokens of the region lead to an endpoint: its own, auth, unless it is
+// empty, or those of its address vector, own, that are in the region's scope.
+func (r *Region[O]) Keys(auth authkey.Key, own []hw.Key) (keys [][]byte) {
+	switch {
+	case r.Scope != nil:
+		return r.Scope.of(own)
+	case auth == "":
+		return nil
+	}
+	return [][]byte{auth.Bytes()}
+}
+
+// Leads reports whether tokens of the region may lead to an endpoint: it has the region's key, or one of its scope.
+func (r *Region[O]) Leads(auth authkey.Key, own []hw.Key) bool {
+	if r.Scope != nil {
+		return len(r.Scope.of(own)) != 0
+	}
+	return auth == r.Auth
+}
+
 // Unattended reports whether peers can be given the region to access by themselves, through endpoints with a domain's
 // key: it is one part that has bytes, all of them may access it, and its key does not end with an access.
 func (r *Region[O]) Unattended(domain authkey.Key) bool {

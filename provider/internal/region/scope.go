@@ -87,6 +87,16 @@ func (s *Scope) admits(k authkey.Key) bool {
 	return false
 }
 
+// of returns those of an endpoint's keys that are the region's.
+func (s *Scope) of(own []hw.Key) (keys [][]byte) {
+	for _, k := range own {
+		if s.admits(authkey.Key(k.Secret)) {
+			keys = append(keys, k.Secret)
+		}
+	}
+	return keys
+}
+
 // opens reports whether a peer reaches the region, as Region.Opens has it.
 func (s *Scope) opens(own []hw.Key, peer names.Name, ids Identities) bool {
 	for _, k := range own {

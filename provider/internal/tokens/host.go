@@ -4,7 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 )
 
 // Endpoint is what remote regions need of the endpoint that opens them. Values are compared. Any thread may call its
@@ -15,8 +15,11 @@ type Endpoint interface {
 	Release()
 	// Config is the domain's configuration. Constant.
 	Config() *config.Config
-	// Know returns the address of a name, which the address vector takes if it has none. Errors as of [av.AV.Know].
-	Know(n names.Name) (fi.Addr, error)
+	// Know returns the fi.Addr of an address, whose name the address vector takes if it has none. Errors as of
+	// [av.AV.KnowContext].
+	Know(a peers.Address) (fi.Addr, error)
+	// Keys are its authorisation keys. Constant.
+	Keys() []hw.Key
 	// Devices are its interfaces on devices that reach memory of peers. Constant.
 	Devices() []Device
 	// Ordered reports whether it keeps one-sided operations in order, and Apart whether it shares no memory with peers.

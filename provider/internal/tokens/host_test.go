@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -19,6 +20,7 @@ import (
 type endpoint struct {
 	cfg      config.Config
 	devices  []Device
+	keys     []hw.Key
 	known    map[names.Name]fi.Addr
 	closed   bool
 	users    atomic.Int64
@@ -47,8 +49,9 @@ func (e *endpoint) Acquire() error {
 	return nil
 }
 
-func (e *endpoint) Know(n names.Name) (fi.Addr, error) {
-	if n.Port == 0 {
+func (e *endpoint) Know(a peers.Address) (fi.Addr, error) {
+	n, context := a.Name, a.Number
+	if n.Port == 0 || context > 1 {
 		return fi.AddrNotAvail, fi.EINVAL
 	}
 	addr, known := e.known[n]
@@ -56,10 +59,11 @@ func (e *endpoint) Know(n names.Name) (fi.Addr, error) {
 		addr = fi.Addr(len(e.known))
 		e.known[n] = addr
 	}
-	return addr, nil
+	return addr | fi.Addr(context)<<63, nil
 }
 
 func (e *endpoint) Release()                  { e.users.Add(-1) }
+func (e *endpoint) Keys() []hw.Key            { return e.keys }
 func (e *endpoint) Config() *config.Config    { return &e.cfg }
 func (e *endpoint) Devices() []Device         { return e.devices }
 func (e *endpoint) Ordered() bool             { return e.ordered }
@@ -118,7 +122,7 @@ func (s shares) Share(uint64, uint64) (token, offset uint64, ok bool) { return 1
 // plain is a region of host memory.
 func plain() Own {
 	return Own{
-		Name: owner(7), Incarnation: 3, Agent: "agent", Key: 11, Base: 4096, Length: 100,
+		Owner: peers.Address{Name: owner(7)}, Incarnation: 3, Agent: "agent", Key: 11, Base: 4096, Length: 100,
 		Rights: fi.RemoteRead | fi.RemoteWrite, Memory: &hmem.Region{Parts: []fi.IOVec{{Base: 1 << 20, Len: 100}}},
 		Shares: shares{},
 	}
@@ -127,10 +131,14 @@ func plain() Own {
 // owner is an endpoint of another process.
 func owner(port uint16) names.Name { return names.New(netip.MustParseAddr("10.0.0.1"), port) }
 
-// made makes a token.
-func made(t *testing.T, o Own, auth string) Token {
+// made makes a token under authorisation keys.
+func made(t *testing.T, o Own, keys ...string) Token {
 	t.Helper()
-	packed, err := o.Make([]byte(auth))
+	secrets := make([][]byte, len(keys))
+	for i, k := range keys {
+		secrets[i] = []byte(k)
+	}
+	packed, err := o.Make(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}

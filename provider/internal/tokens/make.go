@@ -8,19 +8,20 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
 // Own is what a token is to say of a region of this process.
 type Own struct {
-	Name        names.Name // by which peers reach the endpoint
-	Incarnation uint64     // of the endpoint
-	Agent       string     // what the application calls itself
-	Key         uint64     // that no other region has
-	Base        uint64     // by which peers name the first byte
-	Length      uint64     // bytes
-	Rights      uint64     // fi.RemoteRead, fi.RemoteWrite
+	Owner       peers.Address // by which peers reach the endpoint, or a receive context of a scalable one
+	Incarnation uint64        // of the endpoint
+	Agent       string        // what the application calls itself
+	Key         uint64        // that no other region has
+	Base        uint64        // by which peers name the first byte
+	Length      uint64        // bytes
+	Rights      uint64        // fi.RemoteRead, fi.RemoteWrite
 	Memory      *hmem.Region
 	Process     []byte       // Process.Body of the endpoint's
 	Rails       []token.RDMA // keys of devices that no other region gets
@@ -34,12 +35,15 @@ type Sharer interface {
 	Share(addr, n uint64) (token, offset uint64, ok bool)
 }
 
-// Make makes the token, with an authorisation key. fi.EINVAL: it is too long, as by its agent.
-func (o *Own) Make(auth []byte) (Token, error) {
+// Make makes the token, sealed with authorisation keys. fi.EINVAL: it is too long, as by its agent, or their number.
+func (o *Own) Make(keys [][]byte) (Token, error) {
 	t := token.Token{
-		Owner: o.Name, Incarnation: o.Incarnation, Agent: o.Agent,
+		Owner: o.Owner.Name, Incarnation: o.Incarnation, Agent: o.Agent,
 		Key: o.Key, Base: o.Base, Length: o.Length, Rights: o.rights(), Kind: o.kind(),
 		Parts: []token.Part{{Type: token.PartMessages}},
+	}
+	if o.Owner.Number != 0 {
+		t.Parts = append(t.Parts, token.ContextPart(o.Owner.Number))
 	}
 	if o.Process != nil {
 		t.Parts = append(t.Parts, token.Part{Type: token.PartIPC, Body: o.Process})
@@ -47,10 +51,12 @@ func (o *Own) Make(auth []byte) (Token, error) {
 	if part, ok := o.place(); ok {
 		t.Parts = append(t.Parts, part)
 	}
-	for _, r := range o.Rails {
-		t.AddRail(r)
+	if len(keys) <= 1 { // there is room, and RDMA devices cannot authenticate anyway
+		for _, r := range o.Rails {
+			t.AddRail(r)
+		}
 	}
-	packed, err := t.Append(nil, auth)
+	packed, err := t.Append(nil, keys...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
@@ -102,12 +108,14 @@ type Process struct {
 	text []byte // once it was asked for; under once
 }
 
-// Body is the body of the part, nil if the process has no identity, or the endpoint shares no memory with peers: apart,
-// which is the same in all calls.
+// Body is the body of the part, nil if the process has no identity, or shares not the memory with peers: apart.
 func (p *Process) Body(apart bool) []byte {
+	if apart {
+		return nil
+	}
 	p.once.Do(func() {
 		h, err := proc.This()
-		if err != nil || apart {
+		if err != nil {
 			return
 		}
 		b := token.IPC{BootID: h.BootID, PIDNS: h.PIDNS, NetNS: h.NetNS, PID: h.Self.PID, Start: h.Self.Start}

@@ -57,9 +57,9 @@ func TestMake(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		place, placed := got.Place()
-		if got.Owner != o.Name || got.Incarnation != 3 || got.Agent != "agent" || got.Key != 11 || got.Base != 4096 ||
-			got.Length != 100 || got.Rights != c.rights || got.Kind != c.kind || len(got.Rails()) != c.rails ||
-			placed != (c.offset != 0) || place.Offset != c.offset {
+		if got.Owner != o.Owner.Name || got.Incarnation != 3 || got.Agent != "agent" || got.Key != 11 ||
+			got.Base != 4096 || got.Length != 100 || got.Rights != c.rights || got.Kind != c.kind ||
+			len(got.Rails()) != c.rails || placed != (c.offset != 0) || place.Offset != c.offset {
 			t.Errorf("%s: %+v, at %+v", what, got, place)
 		}
 		if _, ok := got.Find(token.PartMessages); !ok {

@@ -2,12 +2,14 @@ package tokens
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -34,11 +36,12 @@ type deviceKey struct {
 	key       hw.RemoteKey
 }
 
-// Open opens a token that was made with an authorisation key, in its serialised form. The region stays open until its
+// Open opens a token, in its serialised form, that was made with one of the endpoint's authorisation keys, or with none
+// if it has none. The owner's address is one under that key. The region stays open until its
 // Close. No peer is asked. Errors: fi.EINVAL for what is no token or was made with another key; those of Know and
 // Acquire of the endpoint.
-func (o *Opened) Open(packed, auth []byte) (*Remote, error) {
-	t, err := token.Parse(packed, auth)
+func (o *Opened) Open(packed []byte) (*Remote, error) {
+	t, owner, err := parse(packed, o.ep.Keys())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
@@ -46,7 +49,7 @@ func (o *Opened) Open(packed, auth []byte) (*Remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
-	addr, err := o.ep.Know(t.Owner)
+	addr, err := o.ep.Know(owner)
 	if err != nil {
 		return nil, fmt.Errorf("its owner: %w", err)
 	}
@@ -56,6 +59,27 @@ func (o *Opened) Open(packed, auth []byte) (*Remote, error) {
 	r := &Remote{ep: o.ep, set: o, addr: addr, about: *t, keys: keys}
 	o.add(r)
 	return r, nil
+}
+
+// parse reads a token for an endpoint with some keys. owner is its owner, under the key of it.
+func parse(packed []byte, own []hw.Key) (t *token.Token, owner peers.Address, err error) {
+	keys := make([][]byte, len(own))
+	for i, k := range own {
+		keys[i] = k.Secret
+	}
+	t, under, err := token.ParseUnder(packed, keys)
+	if err != nil {
+		return nil, owner, err
+	}
+	context, ok := t.Context()
+	if !ok {
+		return nil, owner, errors.New("its owner is no receive context that there can be")
+	}
+	owner = peers.Address{Name: t.Owner, Number: context}
+	if len(own) != 0 {
+		owner.Name = owner.WithKey(own[under].Number)
+	}
+	return t, owner, nil
 }
 
 // keysIn returns the keys that a token has for devices of the kind of some here. The error says what is wrong with one:

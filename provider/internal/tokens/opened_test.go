@@ -16,8 +16,8 @@ import (
 // TestOpen opens a token: what it says, its owner's address, and the users of the endpoint.
 func TestOpen(t *testing.T) {
 	e, o := newEndpoint()
-	packed := made(t, plain(), "")
-	r, err := o.Open(packed, nil)
+	packed := made(t, plain())
+	r, err := o.Open(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,16 +44,61 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestOpenUnderKeys: a token is opened under the first of the endpoint's keys that it was made with, and the owner's
+// address is one under that key.
+func TestOpenUnderKeys(t *testing.T) {
+	e, o := newEndpoint()
+	e.keys = []hw.Key{{Number: 1, Secret: []byte("one")}, {Number: 3, Secret: []byte("three")}}
+	for _, c := range []struct {
+		made  []string
+		under uint8 // 0: it is refused
+	}{
+		{[]string{"one"}, 1}, {[]string{"three"}, 3}, {[]string{"three", "one"}, 1}, {[]string{"two", "three"}, 3},
+		{[]string{"two"}, 0}, {nil, 0}, {[]string{"two", "four"}, 0},
+	} {
+		r, err := o.Open(made(t, plain(), c.made...))
+		if c.under == 0 {
+			if !errors.Is(err, fi.EINVAL) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if addr, ok := e.known[owner(7).WithKey(c.under)]; !ok || r.About().Addr != addr {
+			t.Errorf("%+v: the owner is at %d of %v", c, r.About().Addr, e.known)
+		}
+	}
+}
+
+// TestOpenContext: the token of a receive context leads there.
+func TestOpenContext(t *testing.T) {
+	_, o := newEndpoint()
+	own := plain()
+	for _, context := range []uint8{0, 1} {
+		own.Owner.Number = context
+		r, err := o.Open(made(t, own))
+		if err != nil || r.About().Addr != fi.Addr(context)<<63 {
+			t.Errorf("context %d: %+v, %v", context, r, err)
+		}
+	}
+	own.Owner.Number = 2
+	if _, err := o.Open(made(t, own)); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("a context that the addresses have no bits for: %v", err)
+	}
+}
+
 // TestOpenRefused: what is refused leaves nothing behind.
 func TestOpenRefused(t *testing.T) {
 	e, o := newEndpoint()
 	e.add('a', 1)
 	nowhere := plain()
-	nowhere.Name = owner(0)
+	nowhere.Owner.Name = owner(0)
 	short, other := plain(), plain()
 	short.Rails = []token.RDMA{{Address: []byte{'a', 9}, Key: []byte{1, 2, 3}}}
 	other.Rails = []token.RDMA{rail('a', 9, 5, 99)}
-	good := made(t, plain(), "")
+	good := made(t, plain())
 	for what, c := range map[string]struct {
 		packed []byte
 		want   error
@@ -61,16 +106,16 @@ func TestOpenRefused(t *testing.T) {
 		"nothing":                     {nil, fi.EINVAL},
 		"cut":                         {good[:len(good)-1], fi.EINVAL},
 		"with another key":            {made(t, plain(), "secret"), fi.EINVAL},
-		"an owner without a port":     {made(t, nowhere, ""), fi.EINVAL},
-		"a device's key is too short": {made(t, short, ""), fi.EINVAL},
-		"a device's key of another":   {made(t, other, ""), fi.EINVAL},
+		"an owner without a port":     {made(t, nowhere), fi.EINVAL},
+		"a device's key is too short": {made(t, short), fi.EINVAL},
+		"a device's key of another":   {made(t, other), fi.EINVAL},
 	} {
-		if _, err := o.Open(c.packed, nil); !errors.Is(err, c.want) {
+		if _, err := o.Open(c.packed); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	e.closed = true
-	if _, err := o.Open(good, nil); !errors.Is(err, errClosed) {
+	if _, err := o.Open(good); !errors.Is(err, errClosed) {
 		t.Errorf("by an endpoint that is closed: %v", err)
 	}
 	if e.users.Load() != 0 || len(o.list) != 0 {
@@ -88,8 +133,8 @@ func TestDeviceKeys(t *testing.T) {
 	own := plain()
 	own.Rails = []token.RDMA{rail('a', 9, 100, 100), rail('b', 9, 200, 100), rail('c', 9, 300, 7)}
 	open := func(port uint16) *Remote {
-		own.Name = owner(port)
-		r, err := o.Open(made(t, own, ""), nil)
+		own.Owner.Name = owner(port)
+		r, err := o.Open(made(t, own))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,12 +190,12 @@ func TestManyThreads(t *testing.T) {
 	e.add('a', 1)
 	own := plain()
 	own.Rails = []token.RDMA{rail('a', 9, 100, 100)}
-	packed := made(t, own, "")
+	packed := made(t, own)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 200 {
-				r, err := o.Open(packed, nil)
+				r, err := o.Open(packed)
 				if err != nil {
 					t.Error(err)
 					return
@@ -172,7 +217,7 @@ func TestManyThreads(t *testing.T) {
 
 // TestText has a token go through its text form and back.
 func TestText(t *testing.T) {
-	packed := made(t, plain(), "")
+	packed := made(t, plain())
 	text, err := packed.MarshalText()
 	if err != nil || packed.String() != string(text) || bytes.ContainsAny(text, " \n") {
 		t.Fatalf("%q, %q, %v", text, packed, err)

@@ -23,6 +23,8 @@ func (r *Remote) whyNotIPC(p Path, up bool) string {
 		return "the endpoint keeps one-sided operations in order"
 	case r.ep.Apart():
 		return "the endpoint shares no memory with peers"
+	case !inReach(r):
+		return "the owner shares no memory with peers"
 	case up && p.Attaches:
 		return ""
 	case up && p.Here:
@@ -40,6 +42,12 @@ func (r *Remote) whyNotIPC(p Path, up bool) string {
 		return "cross-memory attach is turned off or refused by the kernel"
 	}
 	return ""
+}
+
+// inReach reports whether other processes of its owner's host may reach a region, as far as is known.
+func inReach(r *Remote) bool {
+	_, named := r.about.Find(token.PartIPC)
+	return named || r.set == nil
 }
 
 // whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p is how the owner is reached, if up.

@@ -53,6 +53,9 @@ func TestWays(t *testing.T) {
 			list.WayMessage, "in order", "in order"},
 		"connected": {&far, func(e *endpoint, _ *token.Token) { e.up, e.path = true, Path{Attaches: true, Here: true} },
 			list.WayIPC, "", "no RDMA device leads"},
+		"connected, served by its owner": {nil, func(e *endpoint, _ *token.Token) {
+			e.up, e.path = true, Path{Attaches: true, Here: true}
+		}, list.WayMessage, "shares no memory", "no RDMA device leads"},
 		"connected, refused": {&neighbour, func(e *endpoint, _ *token.Token) { e.up, e.path = true, Path{Here: true} },
 			list.WayMessage, "kernel does not let", "no RDMA device leads"},
 		"over a network": {&far, func(e *endpoint, _ *token.Token) { e.up, e.path = true, Path{Name: "eth7"} },
