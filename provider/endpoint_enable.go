@@ -40,6 +40,7 @@ func (e *Endpoint) Enable() error {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		return err
 	}
+	e.base.chosen.silent = e.base.receivesOnly() && len(e.base.bound.queues()) == 0
 	if err := e.open(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.base.name, err)
 		e.release()
@@ -56,6 +57,9 @@ func (e *Endpoint) Enable() error {
 	}
 	e.base.rx.attach(e.leased.Alone())
 	err := e.base.startNetworks()
+	if err == nil && e.base.scalable != nil {
+		err = e.base.scalable.join(e)
+	}
 	if err == nil {
 		err = e.startBackground()
 	}

@@ -64,21 +64,21 @@ func (e *peering) listen(c *cq.Counter) error {
 		return err
 	}
 	e.bound.attached = append(e.bound.attached, c)
-	e.transports.listenTo(e.bound.attached)
+	e.transports.listenAlso(c)
 	return nil
 }
 
-// sourceFor returns the endpoint as threads that may sleep on a counter see it, or only
+// sourceFor returns the endpoint as threads that may sleep on a queue see it, or only
 // poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
 // gets its doorbell now.
-func (e *peering) sourceFor(c *cq.Counter) (source *cq.Source, err error) {
-	e.domain.drives.Do(func() { source, err = e.sourceOf(c) })
+func (e *peering) sourceFor(q queue) (source *cq.Source, err error) {
+	e.domain.drives.Do(func() { source, err = e.sourceOf(q) })
 	return source, err
 }
 
 // sourceOf is sourceFor for a caller that has the lock of the domain's drives.
-func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
-	if !c.Waiter().Waitable() || e.source.FD >= 0 {
+func (e *peering) sourceOf(q queue) (*cq.Source, error) {
+	if !q.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil
 	}
 	if e.bell == nil {

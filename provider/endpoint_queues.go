@@ -55,16 +55,18 @@ func slept(list []queue) bool {
 }
 
 // polled reports whether all that comes to the endpoint is polled for: no thread sleeps until it comes, on its queues,
-// on counters of deferred work and of regions, or on another endpoint's that shares its receive context.
+// on counters of deferred work and of regions, on those of other contexts (Scalable.join), or on another endpoint's that
+// shares its receive context.
 func (e *Endpoint) polled() bool {
 	return !e.base.domain.threaded() && !slept(e.queues()) && e.base.conn == nil && e.base.bound.srx == nil &&
-		!e.base.chosen.lossy && e.base.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
+		!e.base.chosen.silent && !e.base.chosen.lossy && e.base.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
 // exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusiveTo says, but not where threads
-// that have only a shared receive context in common make progress of it.
+// that have only a shared receive context in common, or read other contexts' queues (Scalable.join), make progress of it.
 func (e *peering) exclusive() bool {
-	return e.domain.exclusiveTo(e.info.Caps) && (e.bound.srx == nil || e.domain.exclusiveShared())
+	alone := e.bound.srx == nil && !e.chosen.silent
+	return e.domain.exclusiveTo(e.info.Caps) && (alone || e.domain.exclusiveShared())
 }
 
 // attachQueues makes readers of the queues poll this endpoint, and threads that
@@ -113,14 +115,19 @@ func (e *peering) newSource() *cq.Source {
 }
 
 func (e *peering) detachQueues() {
-	var bell *cq.Source
-	e.domain.drives.Do(func() { bell = e.bell })
 	for _, q := range e.bound.attached {
-		_ = q.RemoveSource(e.source) // an error says that it was not added
-		if bell != nil {
-			_ = q.RemoveSource(bell)
-		}
-		_ = q.Detach(e.hot)
+		e.detach(q)
 	}
 	e.bound.attached = nil
+}
+
+// detach takes the endpoint out of a queue to which it is attached.
+func (e *peering) detach(q queue) {
+	var bell *cq.Source
+	e.domain.drives.Do(func() { bell = e.bell })
+	_ = q.RemoveSource(e.source) // an error says that it was not added
+	if bell != nil {
+		_ = q.RemoveSource(bell)
+	}
+	_ = q.Detach(e.hot)
 }

@@ -40,6 +40,9 @@ func (e *Endpoint) disable() {
 	enabled.Remove(e)
 	e.stopBackground()
 	e.base.domain.drives.Part(e)
+	if e.base.scalable != nil {
+		e.base.scalable.leave(e)
+	}
 	e.base.detachQueues()
 	r := e.base.rx.acquire()
 	l := e.leased.Of(r)

@@ -32,6 +32,10 @@ type Scalable struct {
 	named   bool   // a context uses the name: it stays
 	tx, rx  []bool // which contexts are open, by index
 
+	enabledCtxs []*Endpoint // contexts that are enabled, in the order of their join
+	silent      []*Endpoint // receive contexts of these without a queue
+	serving     []served    // what makes progress of them
+
 	mapper *backends.Mapper // nil until a context is enabled
 }
 

@@ -198,6 +198,29 @@ func (e *transportSet) listenTo(queues []queue) {
 	e.listeners.Store(&list)
 }
 
+// listenAlso and listenNoMore add a queue to those of listenTo, and take one out. Threads that call them at once wait
+// for each other.
+func (e *transportSet) listenAlso(q queue) {
+	e.relisten(func(list []queue) []queue { return append(list, q) })
+}
+
+func (e *transportSet) listenNoMore(q queue) {
+	e.relisten(func(list []queue) []queue {
+		return slices.DeleteFunc(list, func(other queue) bool { return other == q })
+	})
+}
+
+// relisten replaces the list of listeners by another, made from a copy of it.
+func (e *transportSet) relisten(another func([]queue) []queue) {
+	for {
+		old := e.listeners.Load()
+		list := another(slices.Clone(*old))
+		if e.listeners.CompareAndSwap(old, &list) {
+			return
+		}
+	}
+}
+
 // networkOwner is an endpoint as its transports to other hosts have it.
 type networkOwner struct{ e *peering }
 

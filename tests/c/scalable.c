@@ -449,6 +449,98 @@ static void test_threads(long threading)
 	sep_close(&s);
 }
 
+/* A receive context without a queue, as one has that peers only read from and write to: readers of the transmit contexts'
+ * queues serve peers there, also those that sleep, whichever context is enabled first, and after one of them has gone. */
+enum { RX_FIRST = 1, SLEEP = 2, ONE_CLOSED = 4 };
+
+static void open_silent(struct sep *s, long how)
+{
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = how & SLEEP ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
+	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = BITS };
+	struct node_opts o = { .caps = FI_RMA | FI_ATOMIC, .threading = FI_THREAD_COMPLETION, .unordered = true };
+
+	NEED_WAY(WAY_UDP, "contexts of scalable endpoints");
+	memset(s, 0, sizeof(*s));
+	node_open_domain(&s->n, &o);
+	s->n.info->ep_attr->tx_ctx_cnt = 2;
+	s->n.info->ep_attr->rx_ctx_cnt = 1;
+	OK(fi_av_open(s->n.domain, &av, &s->n.av, NULL));
+	OK(fi_scalable_ep(s->n.domain, s->n.info, &s->ep, NULL));
+	OK(fi_scalable_ep_bind(s->ep, &s->n.av->fid, 0));
+	OK(fi_rx_context(s->ep, 0, NULL, &s->rx[0], NULL));
+	if (how & RX_FIRST)
+		OK(fi_enable(s->rx[0]));
+	for (int i = 0; i < 2; i++) {
+		OK(fi_cq_open(s->n.domain, &cq, &s->txcq[i], NULL));
+		OK(fi_tx_context(s->ep, i, NULL, &s->tx[i], NULL));
+		OK(fi_ep_bind(s->tx[i], &s->txcq[i]->fid, FI_TRANSMIT));
+		OK(fi_enable(s->tx[i]));
+	}
+	if (!(how & RX_FIRST))
+		OK(fi_enable(s->rx[0]));
+	OK(fi_enable(s->ep));
+	s->n.ep = s->ep;
+	s->n.txcq = s->txcq[1];
+	s->n.rxcq = s->txcq[1];
+	node_connect(&s->n);
+	if (how & ONE_CLOSED) {
+		OK(fi_close(&s->tx[0]->fid));
+		OK(fi_close(&s->txcq[0]->fid)); /* the receive context does not keep it */
+	}
+}
+
+static void close_silent(struct sep *s, long how)
+{
+	OK(fi_close(&s->rx[0]->fid));
+	for (int i = how & ONE_CLOSED ? 1 : 0; i < 2; i++) {
+		OK(fi_close(&s->tx[i]->fid));
+		OK(fi_close(&s->txcq[i]->fid));
+	}
+	OK(fi_close(&s->ep->fid));
+	OK(fi_close(&s->n.av->fid));
+	node_close_domain(&s->n);
+}
+
+static void test_silent(long how)
+{
+	static uint64_t words[4096], out[4096];
+	struct { uint64_t addr, key; } mine, theirs;
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	struct sep s;
+	int peer = 1 - test_rank;
+
+	open_silent(&s, how);
+	OK(fi_mr_reg(s.n.domain, words, sizeof(words), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+	mine.addr = s.n.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)words : 0;
+	mine.key = fi_mr_key(mr);
+	link_send(peer, &mine, sizeof(mine));
+	link_recv(peer, &theirs, sizeof(theirs));
+	for (int k = 0; k < 40; k++) {
+		size_t len = k % 4 == 3 ? sizeof(out) : 8;
+		struct iovec iov = { out, len };
+		struct fi_rma_iov rma = { theirs.addr, len, theirs.key };
+		struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .addr = s.n.peer[peer], .rma_iov = &rma,
+					  .rma_iov_count = 1 };
+		uint64_t end = now_ms() + 20000;
+		ssize_t rc;
+
+		out[0] = k + 1;
+		do
+			rc = fi_writemsg(s.tx[1], &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+		while (rc == -FI_EAGAIN && (fi_cq_read(s.txcq[1], &e, 0), now_ms() < end));
+		OK(rc);
+		do
+			rc = how & SLEEP ? fi_cq_sread(s.txcq[1], &e, 1, NULL, 5000) : fi_cq_read(s.txcq[1], &e, 1);
+		while (rc == -FI_EAGAIN && now_ms() < end);
+		CHECKF(rc == 1, "write %d: %zd", k, rc);
+	}
+	barrier(&s.n);
+	CHECK(words[0] == 40);
+	OK(fi_close(&mr->fid));
+	close_silent(&s, how);
+}
+
 static const struct test tests[] = {
 	{ "named", test_named, 1, 0, 0 },
 	{ "fetch", test_fetch, 1, 0, 0 },
@@ -460,6 +552,11 @@ static const struct test tests[] = {
 	{ "kinds_match", test_kinds, 2, 0, FI_MATCH_COMPLETE },
 	{ "auto", test_auto, 2, 0, 0 },
 	{ "plain", test_plain, 1, 0, 0 },
+	{ "silent", test_silent, 2, 60, 0 },
+	{ "silent_first", test_silent, 2, 60, RX_FIRST },
+	{ "silent_sleep", test_silent, 2, 60, SLEEP },
+	{ "silent_first_sleep", test_silent, 2, 60, RX_FIRST | SLEEP },
+	{ "silent_closed", test_silent, 2, 60, ONE_CLOSED | SLEEP },
 	{ "leave", test_leave, 2, 0, 0 },
 	{ "threads_safe", test_threads, 1, 0, FI_THREAD_SAFE },
 	{ "threads_completion", test_threads, 1, 0, FI_THREAD_COMPLETION },
