@@ -22,11 +22,13 @@ type mean struct {
 }
 
 // latelyLeast is the least time that a mean is taken over: Linux' tbf and policers
-// let through what takes a few milliseconds. latelyWindow is how long it counts,
-// and latelyDelay how long an acknowledgement is late that comes in a heap.
+// let through what takes a few milliseconds. latelyWindow is how long it counts: hosts
+// that seldom run have some ten means in it, and a flow that has had a link for itself
+// does not go on at that rate for long beside others. latelyDelay is how long an
+// acknowledgement is late that comes in a heap.
 const (
 	latelyLeast  = 10 * time.Millisecond
-	latelyWindow = time.Second
+	latelyWindow = 300 * time.Millisecond
 	latelyDelay  = latelyLeast / 4
 )
 

@@ -395,6 +395,25 @@ func TestLately(t *testing.T) {
 	}
 }
 
+// TestLatelyFollows: a flow that has had a link for itself and shares it now has the rate of its share soon.
+func TestLatelyFollows(t *testing.T) {
+	var l lately
+	const alone = Time(400 * time.Millisecond)
+	delivered := int64(0)
+	for now := Time(1); now < alone.Add(350*time.Millisecond); now = now.Add(time.Millisecond) {
+		if delivered += 1_000; now < alone {
+			delivered += 9_000
+		}
+		l.add(now, delivered, 0, 0)
+		if got := l.get(); now == alone+1-Time(time.Millisecond) && got < 9_900_000 {
+			t.Errorf("alone: %d bytes/s, want 10^7", got)
+		}
+	}
+	if got := l.get(); got > 1_100_000 {
+		t.Errorf("beside others: %d bytes/s, want 10^6", got)
+	}
+}
+
 // TestRoom sends as many packets at once as Room says, and one by one as many as May
 // says: both come to the same, but for what is rounded.
 func TestRoom(t *testing.T) {

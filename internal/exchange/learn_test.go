@@ -220,6 +220,24 @@ func TestBalancedSlow(t *testing.T) {
 	}
 }
 
+// TestBalancedNoTime: under Balanced the delay of a pair that would not end in time if it waited does not count. That of
+// one that has time, or whose rate is not known, does.
+func TestBalancedNoTime(t *testing.T) {
+	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })
+	e.Start(now, []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}, make([]int64, 4))
+	e.rate = 1e8
+	for i := range int32(4) {
+		e.at(i).rate = e.rate / 2
+	}
+	p := e.at(1)
+	p.queue = time.Second
+	for share, inOrder := range map[float64]bool{0: false, 0.4: true, 0.6: false} {
+		if p.rate = share * e.rate; (e.key(1) < e.key(2)) != inOrder {
+			t.Errorf("%v of the link's rate: in order: %t", share, !inOrder)
+		}
+	}
+}
+
 // TestTwoAlike: of two pairs alike that share the link none is slow, nor the one that waits while the other has it.
 func TestTwoAlike(t *testing.T) {
 	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })

@@ -23,9 +23,9 @@ const (
 	// Config.Factor deviations, unless the own link would idle.
 	Threshold
 	// Balanced keeps to the shifted order, unless the delays of two peers differ by
-	// more than the chunks between them take. A pair on a slow path that has no time to
-	// give way does not, and, if it has none when it begins to wait, is the next to begin;
-	// unless as many pairs have begun as may.
+	// more than the chunks between them take. The delay of a pair that has no time to wait
+	// does not count. If its path is slow, too, it does not give way, and, if it has no time
+	// when it begins to wait, is the next to begin; unless as many pairs have begun as may.
 	Balanced
 	policies
 )
@@ -93,8 +93,8 @@ func (e *Engine) key(i int32) uint64 {
 func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
 
 // placed is a peer's measure under Balanced: how many microseconds of chunks are before
-// it in the order, and its delay, which counts for as much as Window places; 0 if it is
-// to go on, or begin, before all others.
+// it in the order, and its delay, which counts for as much as Window places, and not for
+// a pair that is known to have no time to wait; 0 if it is to go on, or begin, before all others.
 func (e *Engine) placed(i int32) int64 {
 	p := e.at(i)
 	if e.urgent(p) {
@@ -102,6 +102,9 @@ func (e *Engine) placed(i int32) int64 {
 	}
 	chunk := e.airtime(e.chunk)
 	delay := p.queue
+	if p.rate > 0 && !e.hasTime(p) {
+		delay = 0
+	}
 	if e.cfg.Window > 0 {
 		delay = min(delay, time.Duration(e.cfg.Window)*chunk)
 	}

@@ -425,7 +425,6 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 // pumpExchanges goes on with what waited for room or time.
 func (xs *exchanges) pump() {
 	if len(xs.list) == 0 {
-		xs.streams.pumped = 0
 		return
 	}
 	now := xs.c.ep.Now()
@@ -476,7 +475,9 @@ func (xs *exchanges) drop(o *collOp) {
 		return
 	}
 	o.exchange = nil
-	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
+	if xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o }); len(xs.list) == 0 {
+		xs.streams.pumped = 0
+	}
 	xs.publish(xs.c.ep.Now())
 	x.stop()
 	xs.dropCopies(x)

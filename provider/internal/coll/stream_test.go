@@ -78,3 +78,21 @@ func TestDelayedSeldomPumped(t *testing.T) {
 		t.Errorf("pumped each %v, want less than 1 ms", s.gap)
 	}
 }
+
+// TestDelayedPause: the time between two operations is none between two pumps, though nothing is pumped then.
+func TestDelayedPause(t *testing.T) {
+	m := newMesh(t, onHosts(2), func(cfg *config.Config) { cfg.Sched = config.Yes })
+	groups := m.join()
+	const slice = 64 << 10
+	for i, g := range groups {
+		m.postAllToAll(i, g, m.fill(2*slice), make([]byte, 2*slice), slice)
+	}
+	for i := range groups {
+		if s := m.outcome(i); s != 0 {
+			t.Fatalf("rank %d: %v", i, s)
+		}
+		if at := m.nodes[i].protocol.ordered.streams.pumped; at != 0 {
+			t.Errorf("rank %d: nothing is under way, and it was pumped at %d", i, at)
+		}
+	}
+}
