@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -43,22 +44,27 @@ type Buffers struct {
 	max  int                              // entries without users
 	logf func(format string, args ...any) // about memory that cannot be registered
 
-	mu    sync.Mutex // taken by each operation with memory of a device, and while some is registered
-	list  []*Buffer  // by base; none is dropped
-	clock uint64     // Gets
-	full  bool       // the device had no room for the last one that was to be registered
+	// table is the entries by base, none of which is dropped. Replaced under mu, read by any thread; sequentially
+	// consistent.
+	table atomic.Pointer[[]*Buffer]
+	clock atomic.Uint64 // Gets; by any thread, sequentially consistent
+
+	mu   sync.Mutex // taken while some is registered or dropped
+	full bool       // the device had no room for the last one that was to be registered; under mu
 }
 
-// Buffer is a registration in use, from Get to Put. Its fields but memory belong to Buffers.mu.
+// Buffer is a registration in use, from Get to Put.
 type Buffer struct {
-	of     Allocation
+	of     Allocation // immutable, as access, memory and err
 	access hw.Access
-	memory hw.Memory // immutable; nil: it cannot be registered, and
+	memory hw.Memory // nil: it cannot be registered, and
 	err    error     // why
-	wait   int       // Gets until that is tried again
-	users  int
-	used   uint64 // clock of the last Get
-	kept   bool   // in the list
+	// wait is Gets until that is tried again. Taken off by any thread; sequentially consistent.
+	wait atomic.Int64
+	// users are those between Get and Put, and the table. Added to by Gets while it is not 0, taken off by any thread, the
+	// last of which ends the registration; sequentially consistent.
+	users atomic.Int64
+	used  atomic.Uint64 // clock of the last Get; stored by any thread, sequentially consistent
 }
 
 // Memory is the registration.
@@ -69,53 +75,80 @@ func (e *Buffer) Memory() hw.Memory { return e.memory }
 const registerAgain = 4096
 
 // Get returns a registration of the allocation that n bytes of a device's memory at addr lie in, with at least these
-// rights. The caller gives it back with Put, when no operation uses it any more. Errors: as of
+// rights. The caller gives it back with Put, when no operation uses it any more. It takes no lock of the cache where
+// there is one, or where registering was tried lately. Errors: as of
 // hw.MemoryDomain.Register, and hw.ErrInvalid for what is in no allocation, or in one that its driver does not export.
 func (b *Buffers) Get(addr, n uint64, access hw.Access) (*Buffer, error) {
 	if b.md.Attr().Caps&hw.MDDMABuf == 0 {
 		return nil, hw.ErrNoDMABuf
 	}
+	if e, err := b.known(b.find(addr, n), addr, access); e != nil || err != nil {
+		return e, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.clock++
-	e := b.find(addr, n)
+	e := b.find(addr, n) // another thread may have been faster
+	if found, err := b.known(e, addr, access); found != nil || err != nil {
+		return found, err
+	}
+	if e != nil {
+		if number, there := b.from.Number(addr); there && number == e.of.Number && e.memory != nil {
+			access |= e.access
+		}
+		b.drop(e)
+	}
+	return b.register(addr, n, access)
+}
+
+// known returns an entry, nil for none, as a Get of an address in it gets it. Nothing: it does not stand for the memory
+// there, with these rights.
+func (b *Buffers) known(e *Buffer, addr uint64, access hw.Access) (*Buffer, error) {
 	if e == nil {
-		return b.register(addr, n, access)
+		return nil, nil
 	}
 	number, there := b.from.Number(addr)
 	switch {
 	case !there || number != e.of.Number: // it was freed
-	case e.memory == nil && e.wait > 0:
-		e.wait--
+	case e.memory == nil && e.wait.Add(-1) >= 0:
 		return nil, e.err
-	case e.memory != nil && e.access&access == access:
-		return b.use(e), nil
-	default:
-		access |= e.access
+	case e.memory != nil && e.access&access == access && e.use():
+		e.used.Store(b.clock.Add(1))
+		return e, nil
 	}
-	b.drop(e)
-	return b.register(addr, n, access)
+	return nil, nil
 }
 
-// use counts a user. The caller has mu.
-func (b *Buffers) use(e *Buffer) *Buffer {
-	e.users++
-	e.used = b.clock
-	return e
+// use counts a user. False: the registration has ended.
+func (e *Buffer) use() bool {
+	for n := e.users.Load(); n != 0; n = e.users.Load() {
+		if e.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
 }
 
-// behind is the place of the first entry behind addr. The caller has mu.
-func (b *Buffers) behind(addr uint64) int {
-	return sort.Search(len(b.list), func(i int) bool { return b.list[i].of.Base > addr })
+// entries are those of the table.
+func (b *Buffers) entries() []*Buffer {
+	if t := b.table.Load(); t != nil {
+		return *t
+	}
+	return nil
 }
 
-// find returns the entry that has n bytes at addr, nil: there is none. The caller has mu.
+// behind is the place of the first entry behind addr.
+func behind(list []*Buffer, addr uint64) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].of.Base > addr })
+}
+
+// find returns the entry that has n bytes at addr, nil: there is none.
 func (b *Buffers) find(addr, n uint64) *Buffer {
-	i := b.behind(addr)
-	if i == 0 || !b.list[i-1].of.has(addr, n) {
+	list := b.entries()
+	i := behind(list, addr)
+	if i == 0 || !list[i-1].of.has(addr, n) {
 		return nil
 	}
-	return b.list[i-1]
+	return list[i-1]
 }
 
 // register makes an entry, in the place of those whose memory is gone. The caller has mu.
@@ -124,12 +157,12 @@ func (b *Buffers) register(addr, n uint64, access hw.Access) (*Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regcache: memory of a device at %#x: %w: %w", addr, err, hw.ErrInvalid)
 	}
-	for _, e := range slices.Clone(b.list) {
+	for _, e := range b.entries() { // as they are now
 		if e.of.Base < a.Base+a.Size && a.Base < e.of.Base+e.of.Size {
 			b.drop(e)
 		}
 	}
-	e := &Buffer{of: a, access: access, kept: true}
+	e := &Buffer{of: a, access: access}
 	e.memory, e.err = b.registered(&a, access)
 	for errors.Is(e.err, hw.ErrNoResource) && b.evict() {
 		e.memory, e.err = b.registered(&a, access)
@@ -141,15 +174,22 @@ func (b *Buffers) register(addr, n uint64, access hw.Access) (*Buffer, error) {
 	if b.full = full; full { // there may be room when the next operation has ended
 		return nil, e.err
 	}
-	for len(b.list) >= b.max && b.evict() {
+	for len(b.entries()) >= b.max && b.evict() {
 		continue
 	}
-	b.list = slices.Insert(b.list, b.behind(a.Base), e)
+	e.users.Store(2) // the table, and the caller
+	e.used.Store(b.clock.Add(1))
 	if e.err != nil {
-		e.wait, e.used = registerAgain, b.clock
+		e.users.Store(1)
+		e.wait.Store(registerAgain)
+	}
+	list := b.entries()
+	list = slices.Insert(slices.Clone(list), behind(list, a.Base), e)
+	b.table.Store(&list)
+	if e.err != nil {
 		return nil, e.err
 	}
-	return b.use(e), nil
+	return e, nil
 }
 
 // registered registers an allocation. The caller has mu.
@@ -166,28 +206,37 @@ func (b *Buffers) registered(a *Allocation, access hw.Access) (hw.Memory, error)
 
 // evict drops the entry that was used last the longest ago, and has no users. False: there is none. The caller has mu.
 func (b *Buffers) evict() bool {
-	var oldest *Buffer
-	for _, e := range b.list {
-		if e.users == 0 && (oldest == nil || e.used < oldest.used) {
-			oldest = e
+	for {
+		var oldest *Buffer
+		for _, e := range b.entries() {
+			if e.users.Load() == 1 && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+				oldest = e
+			}
+		}
+		switch {
+		case oldest == nil:
+			return false
+		case oldest.users.CompareAndSwap(1, 0): // else it is used by now
+			b.remove(oldest)
+			b.end(oldest)
+			return true
 		}
 	}
-	if oldest != nil {
-		b.drop(oldest)
-	}
-	return oldest != nil
 }
 
-// drop takes an entry out of the list. One in use is closed by its last Put. The caller has mu.
+// remove takes an entry out of the table. The caller has mu.
+func (b *Buffers) remove(e *Buffer) {
+	list := slices.DeleteFunc(slices.Clone(b.entries()), func(o *Buffer) bool { return o == e })
+	b.table.Store(&list)
+}
+
+// drop takes an entry out of the table, whose last user ends it. The caller has mu.
 func (b *Buffers) drop(e *Buffer) {
-	e.kept = false
-	b.list = slices.DeleteFunc(b.list, func(o *Buffer) bool { return o == e })
-	if e.users == 0 {
-		b.end(e)
-	}
+	b.remove(e)
+	b.Put(e)
 }
 
-// end ends a registration without users. The caller has mu.
+// end ends a registration without users.
 func (b *Buffers) end(e *Buffer) {
 	if e.memory == nil {
 		return
@@ -197,11 +246,9 @@ func (b *Buffers) end(e *Buffer) {
 	}
 }
 
-// Put gives a registration back.
+// Put gives a registration back. It takes no lock of the cache.
 func (b *Buffers) Put(e *Buffer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e.users--; e.users == 0 && !e.kept {
+	if e.users.Add(-1) == 0 {
 		b.end(e)
 	}
 }
@@ -220,7 +267,7 @@ func (b *Buffers) Drop(addr uint64) {
 func (b *Buffers) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.list) != 0 {
-		b.drop(b.list[0])
+	for _, e := range b.entries() {
+		b.drop(e)
 	}
 }

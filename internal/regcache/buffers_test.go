@@ -158,8 +158,8 @@ func TestBuffersFreed(t *testing.T) {
 	f.list = map[uint64]Allocation{}
 	f.alloc(gpu|0x10000, 0x4000)
 	b.Put(b.must(t, gpu|0x12000, 1, 0))
-	if len(b.list) != 1 || d.open != 1 {
-		t.Errorf("%d entries, %d are open", len(b.list), d.open)
+	if len(b.entries()) != 1 || d.open != 1 {
+		t.Errorf("%d entries, %d are open", len(b.entries()), d.open)
 	}
 }
 
@@ -191,8 +191,8 @@ func TestBuffersRoom(t *testing.T) {
 		f.alloc(gpu|i<<16, 0x1000)
 		b.Put(b.must(t, gpu|i<<16, 1, 0))
 	}
-	if d.open != 3 || len(b.list) != 3 {
-		t.Errorf("%d are open, %d entries", d.open, len(b.list))
+	if d.open != 3 || len(b.entries()) != 3 {
+		t.Errorf("%d are open, %d entries", d.open, len(b.entries()))
 	}
 	d.room = 3
 	b.Put(b.must(t, gpu, 1, 0)) // in the place of the oldest
@@ -234,8 +234,8 @@ func TestBuffersRefused(t *testing.T) {
 	f.fails = errNoMemory
 	for i := range uint64(20) { // those that cannot be registered are bounded, too
 		f.alloc(gpu|(i+2)<<16, 0x1000)
-		if _, err := b.Get(gpu|(i+2)<<16, 1, 0); !errors.Is(err, errNoMemory) || len(b.list) > 8 {
-			t.Fatalf("%d entries: %v", len(b.list), err)
+		if _, err := b.Get(gpu|(i+2)<<16, 1, 0); !errors.Is(err, errNoMemory) || len(b.entries()) > 8 {
+			t.Fatalf("%d entries: %v", len(b.entries()), err)
 		}
 	}
 	d.none = true
