@@ -266,7 +266,7 @@ int weftGoRxCtxOpen(uint64_t sep, int index, struct fi_rx_attr *attr, void *_, s
 void weftGoEnterThread(unsigned threads);
 
 /* ---- token.go ---- */
-/* Handles of fids are 0 if these are not weft's, those of endpoints also for what cannot transmit. */
+/* Handles of fids are 0 if these are not weft's, those of endpoints also for other objects. */
 int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *to, size_t *size);
 int weftGoTokenText(void *t, size_t n, char *to, size_t *size);
 int weftGoTokenOpen(uint64_t ep, void *b, size_t n, void *self, struct weft_opened *out);

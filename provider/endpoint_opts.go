@@ -17,7 +17,7 @@ type options struct {
 	minMulti  uint64
 	apart     bool // shares no memory with peers
 	sourceErr bool
-	silent    bool // a receive context without a queue when it is enabled, which readers of others serve (Scalable.join)
+	silent    bool // a receive context enabled without a queue, which readers of others serve (Scalable.join)
 	sizes     sizeLimits
 	sized     bool         // one of sizes is below the endpoint's own; under mu
 	p2p       atomic.Int32 // fi.OptHMEMP2P; set by control operations, read by any thread

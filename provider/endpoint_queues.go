@@ -55,15 +55,16 @@ func slept(list []queue) bool {
 }
 
 // polled reports whether all that comes to the endpoint is polled for: no thread sleeps until it comes, on its queues,
-// on counters of deferred work and of regions, on those of other contexts (Scalable.join), or on another endpoint's that
-// shares its receive context.
+// on counters of deferred work and of regions, on those of other contexts (Scalable.join), or on another endpoint's
+// that shares its receive context.
 func (e *Endpoint) polled() bool {
 	return !e.base.domain.threaded() && !slept(e.queues()) && e.base.conn == nil && e.base.bound.srx == nil &&
 		!e.base.chosen.silent && !e.base.chosen.lossy && e.base.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
 // exclusive reports whether one thread at a time uses the endpoint: as Domain.exclusiveTo says, but not where threads
-// that have only a shared receive context in common, or read other contexts' queues (Scalable.join), make progress of it.
+// that have only a shared receive context in common, or read other contexts' queues (Scalable.join), make progress of
+// it.
 func (e *peering) exclusive() bool {
 	alone := e.bound.srx == nil && !e.chosen.silent
 	return e.domain.exclusiveTo(e.info.Caps) && (alone || e.domain.exclusiveShared())

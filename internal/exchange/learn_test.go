@@ -220,8 +220,8 @@ func TestBalancedSlow(t *testing.T) {
 	}
 }
 
-// TestBalancedNoTime: under Balanced the delay of a pair that would not end in time if it waited does not count. That of
-// one that has time, or whose rate is not known, does.
+// TestBalancedNoTime: under Balanced the delay of a pair that would not end in time if it waited does not count. That
+// of one that has time, or whose rate is not known, does.
 func TestBalancedNoTime(t *testing.T) {
 	e, now := withRelays(t, func(c *Config) { c.Policy = Balanced })
 	e.Start(now, []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}, make([]int64, 4))

@@ -61,8 +61,8 @@ type Buffer struct {
 	err    error     // why
 	// wait is Gets until that is tried again. Taken off by any thread; sequentially consistent.
 	wait atomic.Int64
-	// users are those between Get and Put, and the table. Added to by Gets while it is not 0, taken off by any thread, the
-	// last of which ends the registration; sequentially consistent.
+	// users are those between Get and Put, and the table. Added to by Gets while it is not 0, taken off by any thread,
+	// the last of which ends the registration; sequentially consistent.
 	users atomic.Int64
 	used  atomic.Uint64 // clock of the last Get; stored by any thread, sequentially consistent
 }

@@ -449,13 +449,15 @@ static void test_threads(long threading)
 	sep_close(&s);
 }
 
-/* A receive context without a queue, as one has that peers only read from and write to: readers of the transmit contexts'
- * queues serve peers there, also those that sleep, whichever context is enabled first, and after one of them has gone. */
+/* A receive context without a queue, as one has that peers only read from and write to: readers of the transmit
+ * contexts' queues serve peers there, also those that sleep, whichever context is enabled first, and after one of them
+ * has gone. */
 enum { RX_FIRST = 1, SLEEP = 2, ONE_CLOSED = 4 };
 
 static void open_silent(struct sep *s, long how)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = how & SLEEP ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED,
+				 .wait_obj = how & SLEEP ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
 	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = BITS };
 	struct node_opts o = { .caps = FI_RMA | FI_ATOMIC, .threading = FI_THREAD_COMPLETION, .unordered = true };
 
@@ -504,7 +506,9 @@ static void close_silent(struct sep *s, long how)
 static void test_silent(long how)
 {
 	static uint64_t words[4096], out[4096];
-	struct { uint64_t addr, key; } mine, theirs;
+	struct {
+		uint64_t addr, key;
+	} mine, theirs;
 	struct fi_cq_tagged_entry e;
 	struct fid_mr *mr;
 	struct sep s;
@@ -520,8 +524,9 @@ static void test_silent(long how)
 		size_t len = k % 4 == 3 ? sizeof(out) : 8;
 		struct iovec iov = { out, len };
 		struct fi_rma_iov rma = { theirs.addr, len, theirs.key };
-		struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .addr = s.n.peer[peer], .rma_iov = &rma,
-					  .rma_iov_count = 1 };
+		struct fi_msg_rma msg = {
+			.msg_iov = &iov, .iov_count = 1, .addr = s.n.peer[peer], .rma_iov = &rma, .rma_iov_count = 1
+		};
 		uint64_t end = now_ms() + 20000;
 		ssize_t rc;
 
