@@ -93,10 +93,10 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s is a %s", counter.Metric(), f.GetType())
 		}
 	}
-	messages := sum(first["weft_tx_eager_total"])
+	messages := sum(first["weft_tx_inline_total"])
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // until the load has had its turn
 		text, _ = get(t, c, url)
-		now := sum(parseMetrics(t, strings.NewReader(text))["weft_tx_eager_total"])
+		now := sum(parseMetrics(t, strings.NewReader(text))["weft_tx_inline_total"])
 		if messages >= 10 && now > messages {
 			break
 		}
