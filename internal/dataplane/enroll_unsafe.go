@@ -25,26 +25,37 @@ func Enroll(at, _, _, _ uintptr) uintptr {
 	if t.Number == 0 || t.Number == stats.Lines {
 		t.Number, t.Numbers = freeNumber()+1, uintptr(unsafe.Pointer(&numbers))
 	}
+	takeLine(t)
+	return 0
+}
+
+// takeLine gives a thread a line, if there is one left.
+func takeLine(t *hot.Thread) {
 	for i := range hot.EpochReaders {
 		p := hot.EpochReaderAt(i)
 		if atomic.LoadUint32(&p.Taken) == 0 && atomic.CompareAndSwapUint32(&p.Taken, 0, 1) {
 			t.Line = uintptr(unsafe.Pointer(p))
-			break
+			return
 		}
 	}
-	return 0
 }
 
-// Discharge takes back what Enroll gave to a thread, which posts no more: release, with the acquire of the thread that
-// gets it next. The shim does the same where a thread of C ends, at a time when it cannot call the data plane.
-func Discharge(t *hot.Thread) {
+// goroutine is Post.Thread of goroutines, which have no number: they add to the last line of counters, and prefer the
+// first stripe, so that what one of them posts completes in its order.
+const goroutine = 1 << 31
+
+// EnrollGo gives a line to what a goroutine uses in the place of a thread. False: none is left.
+func EnrollGo(t *hot.Thread) bool {
+	takeLine(t)
+	return t.Line != 0
+}
+
+// DischargeGo takes it back: release, with the acquire of the thread that gets it next.
+func DischargeGo(t *hot.Thread) {
 	if t.Line != 0 {
 		order.Store32(&(*hot.EpochReader)(pointer(t.Line)).Taken, 0)
 	}
-	if t.Number != 0 && t.Number < stats.Lines {
-		atomic.AndUint64(&numbers, ^(1 << (t.Number - 1)))
-	}
-	t.Line, t.Number = 0, 0
+	t.Line = 0
 }
 
 func freeNumber() uint32 {

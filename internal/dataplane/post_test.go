@@ -162,8 +162,10 @@ func TestSendIsTheRuntimes(t *testing.T) {
 func TestSendHere(t *testing.T) {
 	l := newLoop(t)
 	thread := new(hot.Thread)
-	Enroll(address(thread), 0, 0, 0)
-	defer Discharge(thread)
+	if !EnrollGo(thread) {
+		t.Fatal("no line is left")
+	}
+	defer DischargeGo(thread)
 	post := func(payload []byte, context uint64) uintptr {
 		p := l.message(payload, 0, 7, context)
 		p.EP, p.Self = 0, address(thread)

@@ -117,7 +117,8 @@ func send(p *hot.Post) uintptr {
 func SendHere(ep *hot.EP, p *hot.Post) uintptr {
 	at := uintptr(unsafe.Pointer(p))
 	p.EP, p.Step, p.Now, p.Todo = uintptr(unsafe.Pointer(ep)), stepBegin, 0, 0
-	return endPost(at, sendHere(beginPost(at), ep))
+	beginPost(at).Thread = goroutine
+	return endPost(at, sendHere(p, ep))
 }
 
 func sendHere(p *hot.Post, ep *hot.EP) uintptr {

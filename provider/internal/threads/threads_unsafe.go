@@ -1,6 +1,5 @@
 // Package threads makes calls of the data plane for goroutines. It gives a goroutine, for the length of a call, what a
-// thread of C has in storage of its own (hot.Thread): a number, whose lines of counters it adds to, and a line by which
-// it is an epoch reader.
+// thread of C has in storage of its own (hot.Thread): the line by which it is an epoch reader.
 package threads
 
 import (
@@ -23,13 +22,14 @@ type Thread struct {
 var pool = sync.Pool{New: func() any {
 	t := new(Thread)
 	t.Post.Self = uintptr(unsafe.Pointer(&t.self))
-	dataplane.Enroll(t.Post.Self, 0, 0, 0)
-	runtime.SetFinalizer(t, (*Thread).discharge)
+	if dataplane.EnrollGo(&t.self) {
+		runtime.SetFinalizer(t, (*Thread).discharge)
+	}
 	return t
 }}
 
-// discharge gives number and line to the next thread.
-func (t *Thread) discharge() { dataplane.Discharge(&t.self) }
+// discharge gives the line to the next thread.
+func (t *Thread) discharge() { dataplane.DischargeGo(&t.self) }
 
 // Take returns a thread that no other goroutine has, nil if all lines are taken.
 func Take() *Thread {
