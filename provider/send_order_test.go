@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/threads"
 )
 
-// TestSendOrder: what one goroutine sends completes in its order, whatever the data plane has in the place of its thread
-// for each call.
+// TestSendOrder: what one goroutine sends completes in its order, whatever the data plane has in the place of its
+// thread for each call.
 func TestSendOrder(t *testing.T) {
 	s := newSide(t, fi.ThreadSafe)
 	if n := s.ep.base.stripeCount(); n < 2 {

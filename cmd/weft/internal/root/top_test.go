@@ -59,8 +59,8 @@ func TestTopJSON(t *testing.T) {
 	if p.PID != load.Process.Pid || !strings.HasPrefix("root.test", p.Command) || p.Seconds < 0.25 {
 		t.Errorf("%+v", p)
 	}
-	for name, least := range map[string]float64{"tx_inline": 10, "tx_rendezvous": 1, "rx_direct": 10, "rx_rendezvous": 1,
-		"tx_rendezvous_bytes": 65536} {
+	for name, least := range map[string]float64{"tx_inline": 10, "tx_rendezvous": 1, "rx_direct": 10,
+		"rx_rendezvous": 1, "tx_rendezvous_bytes": 65536} {
 		if p.Rates[name] < least || p.Totals[name] < least {
 			t.Errorf("%s: %g, %g/s", name, p.Totals[name], p.Rates[name])
 		}
