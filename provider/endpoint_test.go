@@ -152,11 +152,20 @@ func (s *side) know(others ...*side) {
 // onHeap makes buffers escape: one on a goroutine's stack would move with it.
 var onHeap atomic.Pointer[byte]
 
+// lately keeps buffers reachable that were given by address lately: their callers have nothing else of most, and a
+// pointer to one that was collected ends the process.
+var lately struct {
+	list [1024]atomic.Pointer[byte]
+	next atomic.Uint32
+}
+
 func iovOf(b []byte) []fi.IOVec {
 	if len(b) == 0 {
 		return nil
 	}
-	onHeap.Store(&b[0])
+	if onHeap.Store(&b[0]); len(b) <= 64<<10 {
+		lately.list[lately.next.Add(1)%uint32(len(lately.list))].Store(&b[0])
+	}
 	return []fi.IOVec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: uint64(len(b))}}
 }
 

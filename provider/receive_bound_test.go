@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -30,12 +31,13 @@ func TestUnexpectedMemory(t *testing.T) {
 			return s[0], s[1], s[2]
 		},
 	} {
+		one, some := []byte{7}, pattern(24, 1)
 		for kind, send := range map[string]SendArgs{
 			"no bytes":       {},
 			"injected":       {Inject: true},
-			"a byte":         {IOV: iovOf([]byte{7})},
+			"a byte":         {IOV: iovOf(one)},
 			"delivery":       {Flags: fi.DeliveryComplete},
-			"injected bytes": {IOV: iovOf(pattern(24, 1)), Inject: true},
+			"injected bytes": {IOV: iovOf(some), Inject: true},
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				a, b, other := open(t)
@@ -67,6 +69,8 @@ func TestUnexpectedMemory(t *testing.T) {
 				}
 			})
 		}
+		runtime.KeepAlive(one)
+		runtime.KeepAlive(some)
 	}
 }
 
