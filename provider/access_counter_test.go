@@ -91,7 +91,7 @@ func TestAccessesMove(t *testing.T) {
 	own, target := pagesOf(local, 0, 1), pagesOf(remote, 1<<20, 3<<20) // all that the region has of the place
 	wantMoved(t, moved, own, target)
 
-	for i := range uint64(8) {
+	for i := range x.ep.base.hot.RTSBytesMax/piece + 1 {
 		y.recv(RecvArgs{IOV: iovOf(received), Src: fi.AddrUnspec, Context: i}, x)
 		x.send(SendArgs{IOV: iovOf(sent), Dest: x.addr[y], Flags: fi.Completion}, y)
 		x.completion(y)

@@ -176,8 +176,8 @@ func TestEndDuringPost(t *testing.T) {
 		return hw.ErrPeerDead
 	}}
 	over(t, x, y, func(e hw.Endpoint) hw.Endpoint { b.Endpoint = e; return b })
-	if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y], Flags: fi.DeliveryComplete,
-		Context: 3}); err != nil {
+	pieces := append(iovOf(make([]byte, 8)), iovOf(make([]byte, 8))...) // the data plane posts no short ones
+	if err := x.ep.Send(&SendArgs{IOV: pieces, Dest: x.addr[y], Flags: fi.DeliveryComplete, Context: 3}); err != nil {
 		t.Errorf("post: %v, and it has ended already", err)
 	}
 	x.wantError(3, fi.ECONNRESET)

@@ -84,7 +84,20 @@ func (l *long) settle(t *testing.T, d *hot.Delivery) (codes []uintptr) {
 
 func (l *long) delivery() *hot.Delivery { return &hot.Delivery{EP: uintptr(unsafe.Pointer(l.ep))} }
 
-// TestLongArrives posts long messages of every kind: each is read, acknowledged and complete, and nothing is left.
+// sendHere is SendHere, as a goroutine that has a line posts.
+func (l *long) sendHere(t *testing.T) func(*hot.Post) uintptr {
+	thread := new(hot.Thread)
+	if !EnrollGo(thread) {
+		t.Fatal("no line is left")
+	}
+	t.Cleanup(func() { DischargeGo(thread) })
+	return func(p *hot.Post) uintptr {
+		p.Self = address(thread)
+		return SendHere(l.ep, p)
+	}
+}
+
+// TestLongArrives posts long messages of every kind, of C's threads and of goroutines: each is read, acknowledged and complete, and nothing is left.
 func TestLongArrives(t *testing.T) {
 	kinds := map[string]struct {
 		kind     uint32
@@ -121,7 +134,11 @@ func TestLongArrives(t *testing.T) {
 				})
 				p := l.message(payload, c.kind, n, n+1)
 				p.Flags, p.Data = c.flags, 77
-				if code := send(&p); code != hot.PostDone || l.link.InFlight.Load() != 1 {
+				post := send
+				if n%2 == 1 {
+					post = l.sendHere(t)
+				}
+				if code := post(&p); code != hot.PostDone || l.link.InFlight.Load() != 1 {
 					t.Fatalf("code %d, %d in flight", code, l.link.InFlight.Load())
 				}
 				l.settle(t, l.delivery())

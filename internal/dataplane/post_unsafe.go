@@ -122,9 +122,7 @@ func SendHere(ep *hot.EP, p *hot.Post) uintptr {
 }
 
 func sendHere(p *hot.Post, ep *hot.EP) uintptr {
-	_, peer := peerOf(ep, p.Dest)
-	if peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 || p.Len > uint64(longestEager(p, ep)) ||
-		p.Flags&^messageFlags != 0 {
+	if _, peer := peerOf(ep, p.Dest); peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 {
 		return hot.PostGo
 	}
 	if code := send(p); code < hot.PostGo {

@@ -130,8 +130,13 @@ func (l *loop) completed() (hot.CQE, bool) {
 // address is that of a thread.
 func address(t *hot.Thread) uintptr { return uintptr(unsafe.Pointer(t)) }
 
-// thread is what a thread has counted.
-func (l *loop) thread(what int) uint64 { return atomic.LoadUint64(&l.lines[what]) }
+// thread is what threads have counted.
+func (l *loop) thread(what int) (n uint64) {
+	for line := 0; line < len(l.lines); line += stats.LineWords {
+		n += atomic.LoadUint64(&l.lines[line+what])
+	}
+	return n
+}
 
 // message is a post of a payload.
 func (l *loop) message(payload []byte, kind uint32, tag, context uint64) hot.Post {
