@@ -84,8 +84,11 @@ func (l *long) settle(t *testing.T, d *hot.Delivery) (codes []uintptr) {
 
 func (l *long) delivery() *hot.Delivery { return &hot.Delivery{EP: uintptr(unsafe.Pointer(l.ep))} }
 
-// sendHere is SendHere, as a goroutine that has a line posts.
-func (l *long) sendHere(t *testing.T) func(*hot.Post) uintptr {
+// postBy is send or SendHere in turn: what a thread of C posts by, and a goroutine, which has a line.
+func (l *long) postBy(t *testing.T, n uint64) func(*hot.Post) uintptr {
+	if n%2 == 0 {
+		return send
+	}
 	thread := new(hot.Thread)
 	if !EnrollGo(thread) {
 		t.Fatal("no line is left")
@@ -97,7 +100,8 @@ func (l *long) sendHere(t *testing.T) func(*hot.Post) uintptr {
 	}
 }
 
-// TestLongArrives posts long messages of every kind, of C's threads and of goroutines: each is read, acknowledged and complete, and nothing is left.
+// TestLongArrives posts long messages of every kind, of C's threads and of goroutines: each is read, acknowledged and
+// complete, and nothing is left.
 func TestLongArrives(t *testing.T) {
 	kinds := map[string]struct {
 		kind     uint32
@@ -134,11 +138,7 @@ func TestLongArrives(t *testing.T) {
 				})
 				p := l.message(payload, c.kind, n, n+1)
 				p.Flags, p.Data = c.flags, 77
-				post := send
-				if n%2 == 1 {
-					post = l.sendHere(t)
-				}
-				if code := post(&p); code != hot.PostDone || l.link.InFlight.Load() != 1 {
+				if code := l.postBy(t, n)(&p); code != hot.PostDone || l.link.InFlight.Load() != 1 {
 					t.Fatalf("code %d, %d in flight", code, l.link.InFlight.Load())
 				}
 				l.settle(t, l.delivery())

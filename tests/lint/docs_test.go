@@ -129,7 +129,7 @@ func TestPrograms(t *testing.T) {
 // guides are the documents that name files and what is in them.
 var guides = []string{
 	"docs/architecture.md", "docs/adding-a-backend.md", "docs/design.md",
-	"docs/transports.md", "docs/decisions.md", "docs/glossary.md", "CONTRIBUTING.md", "SECURITY.md",
+	"docs/transports.md", "docs/decisions.md", "docs/glossary.md", "docs/go.md", "CONTRIBUTING.md", "SECURITY.md",
 }
 
 // TestNamedCode wants the files that guides name to be there, and to hold the identifiers named behind them in
@@ -164,6 +164,14 @@ func TestNamedCode(t *testing.T) {
 	}
 	if names < 40 {
 		t.Errorf("%d identifiers only", names)
+	}
+}
+
+// TestArchitecture holds the page that newcomers read first to two printed pages.
+func TestArchitecture(t *testing.T) {
+	text := fences.ReplaceAll(read(t, "docs/architecture.md"), nil)
+	if words, lines := len(bytes.Fields(text)), bytes.Count(text, []byte("\n")); words > 1060 || lines > 130 {
+		t.Errorf("%d words in %d lines, at most 1100 in 130", words, lines)
 	}
 }
 
