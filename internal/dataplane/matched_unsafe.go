@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/matched"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
@@ -62,11 +63,13 @@ func calmShared(ep *hot.EP, rx *hot.Rx) bool {
 	if atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
 		return false
 	}
+	race.Acquire(&rx.Lease)
 	calm := false
 	if context(ep) == rx {
 		w := watchOf(ep)
 		calm = w != nil && w.Calm()
 	}
+	race.Release(&rx.Lease)
 	order.Store32(&rx.Lease, 0)
 	return calm
 }
