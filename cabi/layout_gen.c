@@ -261,6 +261,12 @@ SIZE(struct weft_epoch_reader, 64);
 FIELD(struct weft_epoch_reader, posting, 0, 8);
 FIELD(struct weft_epoch_reader, taken, 8, 4);
 
+SIZE(struct weft_hot_copies, 32);
+FIELD(struct weft_hot_copies, cost, 0, 8);
+FIELD(struct weft_hot_copies, other, 8, 8);
+FIELD(struct weft_hot_copies, count, 16, 8);
+FIELD(struct weft_hot_copies, taken, 24, 8);
+
 SIZE(struct weft_hot_stripe, 128);
 FIELD(struct weft_hot_stripe, lease, 0, 4);
 FIELD(struct weft_hot_stripe, bounce, 64, 8);
@@ -270,10 +276,7 @@ FIELD(struct weft_hot_stripe, bounce_next, 80, 4);
 FIELD(struct weft_hot_stripe, bounce_stride, 84, 4);
 FIELD(struct weft_hot_stripe, pending_next, 88, 4);
 FIELD(struct weft_hot_stripe, starved, 92, 4);
-FIELD(struct weft_hot_stripe, cost, 96, 8);
-FIELD(struct weft_hot_stripe, cost_past, 104, 8);
-FIELD(struct weft_hot_stripe, fills, 112, 8);
-FIELD(struct weft_hot_stripe, past, 120, 8);
+FIELD(struct weft_hot_stripe, copies, 96, 32);
 
 SIZE(struct weft_transport_message, 40);
 FIELD(struct weft_transport_message, header, 0, 8);

@@ -27,6 +27,6 @@ entries=$(grep -rlE '\bdirect\.Entry\b' "${sources[@]}" | LC_ALL=C sort | tr '\n
 mapfile -t verbs < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/verbs/internal/transport/driven.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#verbs[@]} == 6))
 # the copy that package mem calls through a register
-timed=()
-[[ $(readelf -h "$1") != *X86-64* ]] || timed=(copyTimed)
-"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/transport.}" "$module/internal/direct.probe" "${timed[@]}"
+copy=()
+[[ $(readelf -h "$1") != *X86-64* ]] || copy=(copyBy)
+"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/transport.}" "$module/internal/direct.probe" "${copy[@]}"

@@ -227,6 +227,15 @@ struct weft_epoch_reader {
  * rendezvous, as longer ones do: their receiver has not polled for as long. */
 #define WEFT_STARVED_MS 8
 
+/* weft_hot_copies is how payload is copied (package copies). Used by the holder of the lease of what it is part
+ * of. */
+struct weft_hot_copies {
+	uint64_t cost; /* ticks that a MiB took lately, one way; 0: not known */
+	uint64_t other; /* the same the other way */
+	uint64_t count; /* of copies */
+	uint64_t taken; /* 1: the other way is taken */
+};
+
 /* weft_hot_stripe is a transmit stripe: what a thread leases while it uses a bounce buffer or a request. */
 struct weft_hot_stripe {
 	/* line 0: lease by CAS acquire, store release */
@@ -240,10 +249,7 @@ struct weft_hot_stripe {
 	uint32_t bounce_stride;
 	uint32_t pending_next; /* of the stripe's part of pendings: where the search begins */
 	uint32_t starved; /* since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was */
-	uint64_t cost; /* ticks that a KiB of payload took lately to be copied to a buffer; 0: not known */
-	uint64_t cost_past; /* the same past the caches */
-	uint64_t fills; /* such copies */
-	uint64_t past; /* 1: payload goes past the caches */
+	struct weft_hot_copies copies; /* of payload to a buffer */
 };
 
 /* ---- Transports to other hosts ---- */

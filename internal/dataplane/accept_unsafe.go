@@ -62,7 +62,7 @@ func (r *Receiver) Accept(ep *hot.EP, d *hot.Delivery) Verdict {
 	}
 	context, buf, flags := post.Context, post.Buf, post.Flags
 	dropPost(rx, post)
-	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
+	takePayload(r, uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
 	return complete(ep, d, context, flags, buf)
 }
 
@@ -80,7 +80,7 @@ func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv,
 	} else {
 		eng.Put(rv)
 	}
-	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
+	takePayload(r, uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
 	return complete(ep, d, context, flags, buf)
 }
 
@@ -184,7 +184,7 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, d *hot.Delive
 	if addr == 0 {
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
-	move(to, uintptr(d.Payload), uintptr(n))
+	takePayload(r, to, uintptr(d.Payload), uintptr(n))
 	r.UnexpectedBytes += n
 	r.Memory += memory
 	stat(ep, stats.RxUnexpectedBytes, d.Length)

@@ -1,10 +1,12 @@
 package dataplane
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/copies"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/match"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -24,6 +26,7 @@ type Receiver struct {
 	Endpoints int     // that deliver into the context
 	Addresses Addresses
 	elements  elements
+	copies    [copySizes]hot.Copies // of payload out of peers' bounce buffers, by its length
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by
 	// threads that post; relaxed.
@@ -123,6 +126,20 @@ func move(to, from, n uintptr) {
 		return
 	}
 	moveLong(to, from, n)
+}
+
+// copySizes is how many lengths of payload are distinguished in choosing how to copy it: those below copies.OutLeast,
+// below twice that, and so on.
+const copySizes = 4
+
+// takePayload is move of payload out of memory of the peer's. The caller holds the progress lease.
+func takePayload(r *Receiver, to, from, n uintptr) {
+	if n < mem.StreamMin {
+		move(to, from, n)
+		return
+	}
+	size := min(bits.Len64(uint64(n/copies.OutLeast)), copySizes-1)
+	copies.Out.Copy(&r.copies[size], to, from, n)
 }
 
 // moveLong is move of any length. Apart from it, move is short enough to be inlined.

@@ -41,6 +41,17 @@ type EpochReader struct {
 //weft:name WEFT_STARVED_MS
 const StarvedMillis = 8
 
+// Copies is how payload is copied (package copies). Used by the holder of the lease of what it is part of.
+//
+//weft:name weft_hot_copies
+type Copies struct {
+	_     structs.HostLayout
+	Cost  uint64 // ticks that a MiB took lately, one way; 0: not known
+	Other uint64 // the same the other way
+	Count uint64 // of copies
+	Taken uint64 // 1: the other way is taken
+}
+
 // Stripe is a transmit stripe: what a thread leases while it uses a bounce buffer or a request.
 //
 //weft:name weft_hot_stripe
@@ -57,8 +68,5 @@ type Stripe struct {
 	BounceStride uint32
 	PendingNext  uint32 // of the stripe's part of pendings: where the search begins
 	Starved      uint32 // since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was
-	Cost         uint64 // ticks that a KiB of payload took lately to be copied to a buffer; 0: not known
-	CostPast     uint64 // the same past the caches
-	Fills        uint64 // such copies
-	Past         uint64 // 1: payload goes past the caches
+	Copies       Copies // of payload to a buffer
 }

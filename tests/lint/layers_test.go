@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal", "fi"},
 	{"internal/hot", "internal/config"},
 	{"mpsc", "internal/congestion"},
-	{"internal/cqring", "internal/exchange", "internal/match"},
+	{"internal/copies", "internal/cqring", "internal/exchange", "internal/match"},
 	{"hw", "internal/netsim"},
 	{"hw/internal", "internal/devaddr", "internal/outbound", "internal/regcache"},
 	{"hw/cxi", "hw/hwtest", "hw/loopback", "hw/udp", "hw/verbs", "internal/memwatch"},
@@ -63,7 +63,8 @@ var layers = [][]string{
 
 // backend folders know no libfabric word.
 var backend = []string{
-	"hw", "mpsc", "internal/congestion", "internal/devaddr", "internal/hot", "internal/libcxi", "internal/mem",
+	"hw", "mpsc", "internal/congestion", "internal/copies", "internal/devaddr", "internal/hot", "internal/libcxi",
+	"internal/mem",
 	"internal/memwatch", "internal/order", "internal/outbound", "internal/regcache", "internal/sock",
 }
 

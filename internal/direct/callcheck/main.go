@@ -49,7 +49,7 @@ const (
 // callers are the files from which caller may be called, and of which package the functions are that do.
 var callers = map[string]string{
 	"matched_unsafe.go": "/internal/dataplane.",
-	"timed_asm.go":      "/internal/mem.",
+	"by_asm.go":         "/internal/mem.",
 }
 
 var (

@@ -20,8 +20,8 @@ func TestCallers(t *testing.T) {
 	for _, c := range []struct{ what, function, file, said string }{
 		{"whole", "", "", "2 functions walked from 1\n"},
 		{"another function of the file", "dataplane.sendMatched", "matched_unsafe.go", "2 functions walked from 1\n"},
-		{"the file of package mem", "mem.CopyTimed", "timed_asm.go", "2 functions walked from 1\n"},
-		{"that file in another package", "dataplane.Send", "timed_asm.go", "calls direct.Call from timed_asm.go\n"},
+		{"the file of package mem", "mem.CopyBy", "by_asm.go", "2 functions walked from 1\n"},
+		{"that file in another package", "dataplane.Send", "by_asm.go", "calls direct.Call from by_asm.go\n"},
 		{"another file", "dataplane.Send", "post_unsafe.go", "calls direct.Call from post_unsafe.go\n"},
 		{"another package", "cabi.x", "matched_unsafe.go", "calls direct.Call from matched_unsafe.go\n"},
 		{"a function literal", "dataplane.Receive.func1", "x.go", "calls direct.Call from x.go\n"},
