@@ -142,10 +142,15 @@ func takePayload(r *Receiver, to, from, n uintptr) {
 	copies.Out.Copy(&r.copies[size], to, from, n)
 }
 
-// moveLong is move of any length. Apart from it, move is short enough to be inlined.
+// moveLong is move of any length: by vectors what is long, all of which comes out of bounce buffers or memory where
+// unexpected messages are kept. Apart from it, move is short enough to be inlined.
 //
 //go:noinline
 func moveLong(to, from, n uintptr) {
+	if mem.HasWays && n >= mem.StreamMin {
+		mem.CopyBy(to, from, n, mem.Vectors)
+		return
+	}
 	mem.Stream(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
 }
 
