@@ -36,6 +36,8 @@ const (
 	// begunSearch: likewise, all that were there when a search, the oldest entry of the post ring, found nothing; then
 	// it is made again
 	begunSearch
+	// begunAll: likewise, all that were there when it began, and nothing is taken off the post ring before
+	begunAll
 )
 
 // next is no code for the shim: the step at hand is done, and the caller in this package goes on with the next one.
@@ -45,6 +47,15 @@ const next = ^uintptr(0)
 func Begin(d *hot.Delivery, ep *hot.EP) {
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
 	clearDelivery(d)
+}
+
+// BeginAll is Begin of a delivery that takes in all that has arrived, and no posted receives before that. The caller
+// holds the progress lease.
+func BeginAll(d *hot.Delivery, ep *hot.EP) {
+	Begin(d, ep)
+	beginRings(d, ep, context(ep))
+	d.Begun = begunAll
+	d.Budget = budget(d, ep)
 }
 
 // Deliver takes in the arrivals of an endpoint for a goroutine, with what is a thread's: it returns a code of
@@ -156,7 +167,7 @@ func rxRings(ep *hot.EP) uint32 { return min(ringsInUse(ep), hot.RxRings) }
 
 // budget is how many arrivals of the ring at hand are taken in. For a search it is all that there may be now.
 func budget(d *hot.Delivery, ep *hot.EP) uint32 {
-	if d.Begun == begunSearch {
+	if d.Begun >= begunSearch {
 		return 1 << (inbound(d, ep).Ring.Log2Slots & 31)
 	}
 	return batch
