@@ -226,6 +226,7 @@ FIELD(struct weft_hot_rx, attention, 140, 4);
 FIELD(struct weft_hot_rx, turn, 144, 4);
 FIELD(struct weft_hot_rx, timers, 148, 4);
 FIELD(struct weft_hot_rx, receiver, 152, 8);
+FIELD(struct weft_hot_rx, asleep, 160, 4);
 
 SIZE(struct weft_hot_source, 64);
 FIELD(struct weft_hot_source, addr, 0, 8);

@@ -204,6 +204,7 @@ func TestLayout(t *testing.T) {
 		{"Rx.Turn", unsafe.Offsetof(Rx{}.Turn), 144},
 		{"Rx.Timers", unsafe.Offsetof(Rx{}.Timers), 148},
 		{"Rx.Receiver", unsafe.Offsetof(Rx{}.Receiver), 152},
+		{"Rx.Asleep", unsafe.Offsetof(Rx{}.Asleep), 160},
 		{"Source", unsafe.Sizeof(Source{}), 64},
 		{"Source.Addr", unsafe.Offsetof(Source{}.Addr), 0},
 		{"Source.Bounce", unsafe.Offsetof(Source{}.Bounce), 8},
