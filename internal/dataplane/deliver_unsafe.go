@@ -81,7 +81,7 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	if d.After != afterNothing {
 		if code := proceed(d, ep, r); code != next {
-			return code
+			return left(d, ep, code)
 		}
 		stopFull(d)
 	}
@@ -93,16 +93,16 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	if d.Begun == begunPosts {
 		if code := takePosts(d, ep, rx, r); code != next {
-			return code
+			return left(d, ep, code)
 		}
 		stopFull(d)
 	}
 	if code := takeIn(d, ep, r); code != next {
-		return code
+		return left(d, ep, code)
 	}
 	if d.Begun == begunSearch && !full(d) {
 		if code := searchAgain(r, d, ep, rx); code != next {
-			return code
+			return left(d, ep, code)
 		}
 	}
 	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
@@ -139,13 +139,27 @@ func takePosts(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 
 // end counts what was delivered, and says whether that was all there is to do.
 func end(d *hot.Delivery, ep *hot.EP) uintptr {
-	if d.Messages != 0 {
-		countDirect(ep, d.Messages, d.Bytes)
-	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo
 	}
+	countTaken(d, ep)
 	return hot.DeliveryDone
+}
+
+// left is a code that a step of a delivery has returned: with hot.DeliveryGo the delivery is over.
+func left(d *hot.Delivery, ep *hot.EP, code uintptr) uintptr {
+	if code == hot.DeliveryGo {
+		countTaken(d, ep)
+	}
+	return code
+}
+
+// countTaken counts what a delivery has taken in, once it is over.
+func countTaken(d *hot.Delivery, ep *hot.EP) {
+	if d.Messages != 0 {
+		countDirect(ep, d.Messages, d.Bytes)
+		d.Messages, d.Bytes = 0, 0
+	}
 }
 
 // The words of countDirect follow one another.
