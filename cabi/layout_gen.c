@@ -217,7 +217,6 @@ FIELD(struct weft_hot_rx, flags, 32, 4);
 FIELD(struct weft_hot_rx, selective, 36, 4);
 FIELD(struct weft_hot_rx, op_flags, 40, 8);
 FIELD(struct weft_hot_rx, bell, 48, 8);
-FIELD(struct weft_hot_rx, bell_event, 56, 4);
 FIELD(struct weft_hot_rx, rest, 60, 4);
 FIELD(struct weft_hot_rx, lease, 64, 4);
 FIELD(struct weft_hot_rx, posts_head, 128, 8);

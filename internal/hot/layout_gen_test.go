@@ -195,7 +195,6 @@ func TestLayout(t *testing.T) {
 		{"Rx.Selective", unsafe.Offsetof(Rx{}.Selective), 36},
 		{"Rx.OpFlags", unsafe.Offsetof(Rx{}.OpFlags), 40},
 		{"Rx.Bell", unsafe.Offsetof(Rx{}.Bell), 48},
-		{"Rx.BellEvent", unsafe.Offsetof(Rx{}.BellEvent), 56},
 		{"Rx.Rest", unsafe.Offsetof(Rx{}.Rest), 60},
 		{"Rx.Lease", unsafe.Offsetof(Rx{}.Lease), 64},
 		{"Rx.PostsHead", unsafe.Offsetof(Rx{}.PostsHead), 128},

@@ -65,8 +65,8 @@ type Rx struct {
 	Selective uint32  // receives complete only with FI_COMPLETION
 	OpFlags   uint64  // rx_attr op_flags, for calls without flags
 	Bell      uintptr `c:"_Atomic(_Atomic uint32_t *)"` // of the thread's bell, or Asleep, or NULL. Go: release, last
-	BellEvent uint32  // the descriptor that wakes it
-	Rest      uint32  // ms between two runs of the timers while polls need nothing of the runtime
+	_         uint32
+	Rest      uint32 // ms between two runs of the timers while polls need nothing of the runtime
 	// line 1
 	Lease uint32 `c:"_Atomic"` // 0 free, 1 taken: CAS acquire, store release
 	_     [60]byte
