@@ -48,8 +48,7 @@ func (e *Endpoint) Recv(ctx context.Context, m Match, b []byte) (Message, error)
 	}
 	if err = e.await(ctx, r); err != nil && !errors.Is(err, errClosed) {
 		ended := err
-		err = e.ep.Cancel(uint64(r.number))
-		if err == nil {
+		if err = e.takeBack(r); err == nil {
 			err = e.await(context.Background(), r)
 		}
 		if err == nil && errors.Is(r.err, errCanceled) {
@@ -63,6 +62,18 @@ func (e *Endpoint) Recv(ctx context.Context, m Match, b []byte) (Message, error)
 	msg, err := Message{r.from, r.tag, r.n}, r.failure()
 	e.requests.put(r)
 	return msg, e.result(err)
+}
+
+// takeBack asks for the end of a receive, and waits for room to ask as long as the endpoint is open.
+func (e *Endpoint) takeBack(r *request) error {
+	for tries := 0; ; tries++ {
+		if err := e.ep.Cancel(uint64(r.number)); !errors.Is(err, errAgain) {
+			return err
+		}
+		if err := e.again(context.Background(), tries); err != nil {
+			return err
+		}
+	}
 }
 
 // errCanceled is the error of a receive that was taken back.

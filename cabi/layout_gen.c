@@ -217,7 +217,6 @@ FIELD(struct weft_hot_rx, flags, 32, 4);
 FIELD(struct weft_hot_rx, selective, 36, 4);
 FIELD(struct weft_hot_rx, op_flags, 40, 8);
 FIELD(struct weft_hot_rx, bell, 48, 8);
-FIELD(struct weft_hot_rx, bell_event, 56, 4);
 FIELD(struct weft_hot_rx, rest, 60, 4);
 FIELD(struct weft_hot_rx, lease, 64, 4);
 FIELD(struct weft_hot_rx, posts_head, 128, 8);
@@ -226,6 +225,7 @@ FIELD(struct weft_hot_rx, attention, 140, 4);
 FIELD(struct weft_hot_rx, turn, 144, 4);
 FIELD(struct weft_hot_rx, timers, 148, 4);
 FIELD(struct weft_hot_rx, receiver, 152, 8);
+FIELD(struct weft_hot_rx, asleep, 160, 4);
 
 SIZE(struct weft_hot_source, 64);
 FIELD(struct weft_hot_source, addr, 0, 8);

@@ -92,7 +92,7 @@ func (c *connected) takeIn() bool {
 		p.Notify()
 	}
 	for range e.ep.base.domain.cfg.RingSlots {
-		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
+		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch, false); {
 		case n != 0:
 			empty = 0
 		case !e.ep.base.transports.iface.Pending():

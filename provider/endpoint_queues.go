@@ -107,7 +107,7 @@ func (e *peering) newSource() *cq.Source {
 	return &cq.Source{
 		Timers:    timers,
 		FD:        iface.DoorbellFD(),
-		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
+		Arm:       func() { iface.Disarm(); iface.Arm(); rx.hot.Sleeps() }, // a source's Arm drains
 		Disarm:    iface.Disarm,
 		HasWork:   func() bool { return iface.Pending() || dataplane.PostsAreWork(rx.hot) },
 		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },

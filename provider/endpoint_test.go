@@ -91,12 +91,18 @@ func openBench(t testing.TB, of *fi.Info, change func(*config.Config)) *bench {
 
 func (b *bench) side(t testing.TB) *side {
 	t.Helper()
+	return b.sideWith(t, fi.WaitNone)
+}
+
+// sideWith is side with a kind of wait object for its queue.
+func (b *bench) sideWith(t testing.TB, wait fi.WaitObj) *side {
+	t.Helper()
 	s := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
 	var err error
 	if s.av, err = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
 		t.Fatal(err)
 	}
-	if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 256}, nil); err != nil {
+	if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 256, WaitObj: wait}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {

@@ -174,9 +174,9 @@ func (r *rxContext) setThread(t *progressThread) {
 		return
 	}
 	r.thread = t
-	r.bell.Store(t.Bell())
-	r.hot.BellEvent = uint32(t.Bell().Event())
-	atomic.StoreUintptr(&r.hot.Bell, t.Bell().Word())
+	if r.bell.Store(t.Bell()); !r.offload { // else those that sleep on the queues take in what is posted
+		atomic.StoreUintptr(&r.hot.Bell, t.Bell().Word())
+	}
 }
 
 // startBackground gives an enabled endpoint to its progress thread.

@@ -48,7 +48,7 @@ func (h receiveHost) Answer(src hw.Source, to sender, id hw.AMID, header uint64,
 func (h receiveHost) Postpone(src hw.Source) { h.e.ep.base.links.Transports().Postpone(src) }
 
 // TakeIn takes in all that has arrived.
-func (h receiveHost) TakeIn() { h.e.arrivals(h.e.rx.base.cfg.RingSlots * hot.RxRings) }
+func (h receiveHost) TakeIn() { h.e.arrivals(h.e.rx.base.cfg.RingSlots*hot.RxRings, true) }
 
 // SetWindow opens or closes the eager window.
 func (h receiveHost) SetWindow(open bool) { h.e.ep.base.links.Transports().SetEagerWindow(open) }

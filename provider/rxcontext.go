@@ -172,7 +172,7 @@ func (r *leasedRx) proceed(local bool) {
 	r.reportInsertions()
 	for _, e := range r.eps {
 		if local {
-			e.arrivals(r.base.cfg.ProgressBatch)
+			e.arrivals(r.base.cfg.ProgressBatch, false)
 		} else {
 			e.networkArrivals(r.base.cfg.ProgressBatch)
 		}

@@ -60,11 +60,11 @@ func peerEvents(p *transport, f func(hw.PeerEvent)) func(hw.PeerEvent) {
 	}
 }
 
-// arrivals takes in what has arrived at all transports, and returns how many messages that were, of those that the data
-// plane has delivered at least one.
-func (e *leasedEP) arrivals(limit int) (n int) {
+// arrivals takes in what has arrived at all transports, all: of this host all that is there. It returns how many
+// messages that were, of those that the data plane has delivered at least one.
+func (e *leasedEP) arrivals(limit int, all bool) (n int) {
 	if !e.ep.base.mute() {
-		worked, done := threads.Deliver(e.ep.base.hot, e)
+		worked, done := threads.Deliver(e.ep.base.hot, e, all)
 		if !done {
 			n = e.ep.base.transports.iface.Progress(limit)
 			e.countBatch(n)

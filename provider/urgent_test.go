@@ -67,24 +67,7 @@ func TestUrgentElsewhere(t *testing.T) {
 // TestUrgentAsleep cancels while one thread makes progress and is past what was posted, and another one sleeps on the
 // queue: the sleeper finds the cancel, long before its next tick.
 func TestUrgentAsleep(t *testing.T) {
-	b := newBench(t, nil, nil)
-	s := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
-	var err error
-	if s.av, err = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
-		t.Fatal(err)
-	}
-	if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, WaitObj: fi.WaitFD}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.Enable()} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(s.close)
+	s := newBench(t, nil, nil).sideWith(t, fi.WaitFD)
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
 	ended := make(chan error, 1)
 	go func() {

@@ -145,12 +145,12 @@ struct weft_hot_rx {
 	uint32_t flags; /* WEFT_EXCLUSIVE */
 	uint32_t selective; /* receives complete only with FI_COMPLETION */
 	uint64_t op_flags; /* rx_attr op_flags, for calls without flags */
-	_Atomic(_Atomic uint32_t *) bell; /* word of the progress thread's bell, NULL: none. Go: release, last */
-	uint32_t bell_event; /* the descriptor that wakes it */
+	_Atomic(_Atomic uint32_t *) bell; /* of the thread's bell, or asleep, or NULL. Go: release, last */
+	uint32_t pad0;
 	uint32_t rest; /* ms between two runs of the timers while polls need nothing of the runtime */
 	/* line 1 */
 	_Atomic uint32_t lease; /* 0 free, 1 taken: CAS acquire, store release */
-	uint8_t pad0[60];
+	uint8_t pad1[60];
 	/* line 2: written by the lease holder */
 	_Atomic uint64_t posts_head; /* data plane and provider */
 	/* 1: a search or cancel was posted (posts set this) or unexpected messages are kept: the post ring has work */
@@ -160,7 +160,9 @@ struct weft_hot_rx {
 	/* data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed */
 	_Atomic uint32_t timers;
 	uintptr_t receiver; /* Go's dataplane.receiver; immutable while the context is open, 0: none */
-	uint8_t pad1[32];
+	/* WEFT_BELL_ASLEEP: threads may sleep on its queues. These store, posts swap; seq_cst */
+	_Atomic uint32_t asleep;
+	uint8_t pad2[28];
 };
 
 /* What the receiver knows of the address of a sender, in weft_hot_source.addr, weft_hot_transport_source.addr and

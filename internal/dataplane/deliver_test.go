@@ -271,3 +271,23 @@ func TestAllocations(t *testing.T) {
 		t.Error("nothing was counted")
 	}
 }
+
+// TestCountedBeforeGo: messages that are delivered before one that is the runtime's count as those before nothing do.
+func TestCountedBeforeGo(t *testing.T) {
+	w := newWorld(t)
+	w.grow()
+	buf := uint64(uintptr(w.memory(64)))
+	const messages = 3
+	for range messages {
+		w.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: buf, Len: 8, Src: uint64(fi.AddrUnspec), Tag: 1})
+		w.send(eager(hot.AMTag, 1, 0, []byte("12345678")))
+	}
+	w.send(eager(0xff, 1, 0, nil))
+	d := hot.Delivery{EP: uintptr(unsafe.Pointer(w.ep))}
+	if code := deliver(&d); code != hot.DeliveryGo || d.Worked == 0 {
+		t.Fatalf("code %d, worked %d", code, d.Worked)
+	}
+	if got := *(*[2]uint64)(pointer(w.ep.StatsRx + stats.RxDirect*8)); got != [2]uint64{messages, 8 * messages} {
+		t.Errorf("%d messages, %d bytes are counted, want %d and %d", got[0], got[1], messages, 8*messages)
+	}
+}

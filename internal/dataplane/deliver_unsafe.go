@@ -36,6 +36,8 @@ const (
 	// begunSearch: likewise, all that were there when a search, the oldest entry of the post ring, found nothing; then
 	// it is made again
 	begunSearch
+	// begunAll: likewise, all that were there when it began, and nothing is taken off the post ring before
+	begunAll
 )
 
 // next is no code for the shim: the step at hand is done, and the caller in this package goes on with the next one.
@@ -45,6 +47,15 @@ const next = ^uintptr(0)
 func Begin(d *hot.Delivery, ep *hot.EP) {
 	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
 	clearDelivery(d)
+}
+
+// BeginAll is Begin of a delivery that takes in all that has arrived, and no posted receives before that. The caller
+// holds the progress lease.
+func BeginAll(d *hot.Delivery, ep *hot.EP) {
+	Begin(d, ep)
+	beginRings(d, ep, context(ep))
+	d.Begun = begunAll
+	d.Budget = budget(d, ep)
 }
 
 // Deliver takes in the arrivals of an endpoint for a goroutine, with what is a thread's: it returns a code of
@@ -70,7 +81,7 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	if d.After != afterNothing {
 		if code := proceed(d, ep, r); code != next {
-			return code
+			return left(d, ep, code)
 		}
 		stopFull(d)
 	}
@@ -82,16 +93,16 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	if d.Begun == begunPosts {
 		if code := takePosts(d, ep, rx, r); code != next {
-			return code
+			return left(d, ep, code)
 		}
 		stopFull(d)
 	}
 	if code := takeIn(d, ep, r); code != next {
-		return code
+		return left(d, ep, code)
 	}
 	if d.Begun == begunSearch && !full(d) {
 		if code := searchAgain(r, d, ep, rx); code != next {
-			return code
+			return left(d, ep, code)
 		}
 	}
 	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
@@ -128,13 +139,27 @@ func takePosts(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 
 // end counts what was delivered, and says whether that was all there is to do.
 func end(d *hot.Delivery, ep *hot.EP) uintptr {
-	if d.Messages != 0 {
-		countDirect(ep, d.Messages, d.Bytes)
-	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo
 	}
+	countTaken(d, ep)
 	return hot.DeliveryDone
+}
+
+// left is a code that a step of a delivery has returned: with hot.DeliveryGo the delivery is over.
+func left(d *hot.Delivery, ep *hot.EP, code uintptr) uintptr {
+	if code == hot.DeliveryGo {
+		countTaken(d, ep)
+	}
+	return code
+}
+
+// countTaken counts what a delivery has taken in, once it is over.
+func countTaken(d *hot.Delivery, ep *hot.EP) {
+	if d.Messages != 0 {
+		countDirect(ep, d.Messages, d.Bytes)
+		d.Messages, d.Bytes = 0, 0
+	}
 }
 
 // The words of countDirect follow one another.
@@ -156,7 +181,7 @@ func rxRings(ep *hot.EP) uint32 { return min(ringsInUse(ep), hot.RxRings) }
 
 // budget is how many arrivals of the ring at hand are taken in. For a search it is all that there may be now.
 func budget(d *hot.Delivery, ep *hot.EP) uint32 {
-	if d.Begun == begunSearch {
+	if d.Begun >= begunSearch {
 		return 1 << (inbound(d, ep).Ring.Log2Slots & 31)
 	}
 	return batch

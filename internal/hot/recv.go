@@ -64,9 +64,9 @@ type Rx struct {
 	Flags     uint32  // RxExclusive
 	Selective uint32  // receives complete only with FI_COMPLETION
 	OpFlags   uint64  // rx_attr op_flags, for calls without flags
-	Bell      uintptr `c:"_Atomic(_Atomic uint32_t *)"` // word of the progress thread's bell, NULL: none. Go: release, last
-	BellEvent uint32  // the descriptor that wakes it
-	Rest      uint32  // ms between two runs of the timers while polls need nothing of the runtime
+	Bell      uintptr `c:"_Atomic(_Atomic uint32_t *)"` // of the thread's bell, or Asleep, or NULL. Go: release, last
+	_         uint32
+	Rest      uint32 // ms between two runs of the timers while polls need nothing of the runtime
 	// line 1
 	Lease uint32 `c:"_Atomic"` // 0 free, 1 taken: CAS acquire, store release
 	_     [60]byte
@@ -77,7 +77,8 @@ type Rx struct {
 	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
 	Timers    uint32  `c:"_Atomic"`   // data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed
 	Receiver  uintptr `c:"uintptr_t"` // Go's dataplane.Receiver; immutable while the context is open, 0: none
-	_         [32]byte
+	Asleep    uint32  `c:"_Atomic"`   // BellAsleep: threads may sleep on its queues. These store, posts swap; seq_cst
+	_         [28]byte
 }
 
 // What the receiver knows of the address of a sender, in [Source].Addr, [TransportSource].Addr and [Delivery].Addr:

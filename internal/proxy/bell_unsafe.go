@@ -125,9 +125,6 @@ func (b *Bell) Remove(fd int) {
 // Word is the address of the word, and Event the event file, for C.
 func (b *Bell) Word() uintptr { return uintptr(unsafe.Pointer(b.word)) }
 
-// Event is the event file that C writes to.
-func (b *Bell) Event() int { return b.event }
-
 // Arm says that the caller is about to sleep; it must poll for work
 // afterwards (B0). Only the sleeper calls it.
 func (b *Bell) Arm(state uint32) { atomic.StoreUint32(b.word, state) }

@@ -58,6 +58,37 @@ static void test_sread(long wait)
 	node_close(&n);
 }
 
+static void *recv_later(void *in)
+{
+	usleep(30000);
+	trecv(&n, in, 8, FI_ADDR_UNSPEC, 1, 0, in);
+	return in;
+}
+
+/* A receive that another thread posts for an unexpected message ends a wait without a limit at once. */
+static void test_sread_unexpected(long wait)
+{
+	struct fi_cq_tagged_entry e;
+	char in[8], out[8] = "here";
+	pthread_t t;
+
+	open_waiting((enum fi_wait_obj)wait);
+	for (int i = 0; i < 4; i++) {
+		uint64_t start;
+
+		tsend(&n, out, 8, n.peer[0], 1, out);
+		wait_ok(&n, n.txcq, &e);
+		CHECK_RC(fi_cq_sread(n.rxcq, &e, 1, NULL, 20), -FI_EAGAIN);
+		start = now_ms();
+		CHECK(pthread_create(&t, NULL, recv_later, in) == 0);
+		CHECK_RC(fi_cq_sread(n.rxcq, &e, 1, NULL, -1), 1);
+		CHECK(e.op_context == in && memcmp(in, "here", 4) == 0);
+		CHECKF(now_ms() - start < 400, "waited %llu ms", (unsigned long long)(now_ms() - start));
+		pthread_join(t, NULL);
+	}
+	node_close(&n);
+}
+
 static void *signal_later(void *p)
 {
 	usleep(30000);
@@ -204,6 +235,8 @@ static const struct test tests[] = {
 	{ "sread_pollfd", test_sread, 1, 0, FI_WAIT_POLLFD },
 	{ "sread_mutex_cond", test_sread, 1, 0, FI_WAIT_MUTEX_COND },
 	{ "sread_yield", test_sread, 1, 0, FI_WAIT_YIELD },
+	{ "sread_unexpected_fd", test_sread_unexpected, 1, 0, FI_WAIT_FD },
+	{ "sread_unexpected_mutex_cond", test_sread_unexpected, 1, 0, FI_WAIT_MUTEX_COND },
 	{ "signal_unspec", test_signal, 1, 0, FI_WAIT_UNSPEC },
 	{ "signal_fd", test_signal, 1, 0, FI_WAIT_FD },
 	{ "wait_none", test_wait_none, 1, 0, 0 },

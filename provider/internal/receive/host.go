@@ -25,7 +25,7 @@ type Host interface {
 	Answer(src hw.Source, to links.Sender, id hw.AMID, header uint64, head []byte)
 	// Postpone has a transport bring a message of a source again, which is not taken in.
 	Postpone(src hw.Source)
-	// TakeIn takes in all that has arrived.
+	// TakeIn takes in all that has arrived. A search that is the oldest of what is posted stays where it is.
 	TakeIn()
 	// SetWindow opens or closes the eager window of all transports.
 	SetWindow(open bool)

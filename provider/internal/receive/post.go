@@ -40,6 +40,9 @@ func (c *Context) takePost(but uint64) bool {
 		order.Store64(&c.hot.PostsHead, pos+1)
 		return true
 	}
+	if slot.Flags&fi.Peek != 0 {
+		takeInFor(c, slot)
+	}
 	entry := *slot
 	c.posts.Release(pos)
 	order.Store64(&c.hot.PostsHead, pos+1)

@@ -71,7 +71,16 @@ func (p *Posts) Notify() {
 	if p.urgent.Load() != 0 {
 		p.actUrgent()
 	} else {
-		p.host.Ring()
+		p.wake()
+	}
+}
+
+// wake wakes the progress thread, or those that sleep on the endpoints' queues, after a receive was posted that may be
+// for an unexpected message.
+func (p *Posts) wake() {
+	p.host.Ring()
+	if p.hot.Woken() {
+		p.host.Wake()
 	}
 }
 
@@ -97,7 +106,7 @@ func (p *Posts) push(e *hot.RecvEntry) error {
 	for range 2 {
 		switch dataplane.PushEntry(p.hot, e) {
 		case hot.PostBell:
-			p.host.Ring()
+			p.wake()
 			return nil
 		case hot.PostDone:
 			return nil

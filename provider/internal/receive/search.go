@@ -36,17 +36,25 @@ func (c *Context) search(eng *match.Engine, entry *hot.RecvEntry) {
 	}
 }
 
-// peek finds an unexpected message, after everything that has arrived was taken
-// in: a peek must find what was sent before it.
-func (c *Context) peek(eng *match.Engine, entry *hot.RecvEntry) {
-	source := c.sources.SourceOf(fi.Addr(entry.Src), entry.Flags)
-	m := eng.Peek(source, entry.Tag, entry.Ignore)
-	if m == nil {
-		for _, e := range c.eps {
-			e.host.TakeIn()
-		}
-		m = eng.Peek(source, entry.Tag, entry.Ignore)
+// takeInFor takes in all that has arrived, if no unexpected message fits a peek: a peek must find what was sent before
+// it. The peek is the oldest entry of the post ring still, so that no receive behind it takes what it is to find.
+func takeInFor(c *Context, slot *hot.RecvEntry) {
+	if peeked(c, c.Engine(slot.Flags&hot.RecvTagged != 0), slot) != nil {
+		return
 	}
+	for _, e := range c.eps {
+		e.host.TakeIn()
+	}
+}
+
+// peeked returns the unexpected message that fits a peek, nil if there is none.
+func peeked(c *Context, eng *match.Engine, entry *hot.RecvEntry) *match.Message {
+	return eng.Peek(c.sources.SourceOf(fi.Addr(entry.Src), entry.Flags), entry.Tag, entry.Ignore)
+}
+
+// peek finds an unexpected message.
+func (c *Context) peek(eng *match.Engine, entry *hot.RecvEntry) {
+	m := peeked(c, eng, entry)
 	if m == nil {
 		c.searchFailed(entry)
 		return

@@ -189,6 +189,7 @@ func (t *Rx) Close() {
 	atomic.StoreUint32(&h.Attention, 0)
 	atomic.StoreUint64(&h.PostsHead, 0)
 	atomic.StoreUintptr(&h.Bell, 0)
+	atomic.StoreUint32(&h.Asleep, hot.BellAwake)
 	atomic.StoreUint64(&h.Handle, 0)
 	h.Selective, h.OpFlags, h.Receiver = 0, 0, 0
 	clearBlock(t.block[unsafe.Sizeof(hot.Rx{}):])

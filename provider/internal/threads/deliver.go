@@ -16,15 +16,20 @@ type Server interface {
 	Act(todo uint32)
 }
 
-// Deliver takes in what has arrived from this host for an endpoint, up to what is the runtime's. It reports whether
-// that was anything, and whether nothing is left for the runtime.
-func Deliver(ep *hot.EP, s Server) (worked, done bool) {
+// Deliver takes in what has arrived from this host for an endpoint, up to what is the runtime's: a part of it, behind
+// posted receives for which a message may be unexpected, or all, and no receives before it. It reports whether that was
+// anything, and whether nothing is left for the runtime.
+func Deliver(ep *hot.EP, s Server, all bool) (worked, done bool) {
 	t := Take()
 	if t == nil {
 		return false, false
 	}
 	d := &t.delivery
-	dataplane.Begin(d, ep)
+	begin := dataplane.Begin
+	if all {
+		begin = dataplane.BeginAll
+	}
+	begin(d, ep)
 	code := dataplane.Deliver(d, &t.self)
 	for code != hot.DeliveryDone && code != hot.DeliveryGo {
 		if code == hot.DeliveryRead {
