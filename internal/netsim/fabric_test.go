@@ -61,6 +61,7 @@ func processorTime() time.Duration {
 func TestFlows(t *testing.T) {
 	tryFabric(t, 40, 39, 1<<20, 1.10)
 	tryFabric(t, 100, 32, 1<<20, 1.10)
+	tryFabric(t, 200, 100, 256<<10, 1.10) // several flows meet in a port now and then
 }
 
 // TestFlowsMany is the same with thousands of hosts, each case of which takes a minute or two: NETSIM_FLOWS=1

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * All to all: each rank has a slice for each other, and three ways for them to get
- * there, in turn:
+ * there:
  *
  *   step      one peer at a time, a send and a receive, as MPI libraries do with
  *             long slices (Thakur et al. 2005, pairwise)
  *   linear    all at once
  *   alltoall  fi_alltoall, or the alltoallv of weft/coll.h if lengths differ
  *
- * Of the providers after the first, which differ from it by their variables, only
- * the last way is measured. All ways and providers take turns within each round.
- * Each operation is a line:
+ * A provider has one of them, which its variable BENCH_EXCHANGE names, alltoall if
+ * there is none: no way uses connections, and what their congestion control has found
+ * out, of another. All providers take turns within each round. Each operation is a line:
  *
  *   exchange WAY ROUND BEGAN LAST MEAN
  *
@@ -176,12 +176,23 @@ static const struct way {
 	const char *name;
 	void (*run)(struct node *n, const struct exchange *x);
 } ways[] = {
-	{ "alltoall", alltoall }, /* the only one of further providers */
+	{ "alltoall", alltoall },
 	{ "step", step },
 	{ "linear", linear },
 };
 
-enum { WAYS = sizeof(ways) / sizeof(*ways) };
+/* chosen is the way that the provider's variable names. */
+static const struct way *chosen(void)
+{
+	const char *name = getenv("BENCH_EXCHANGE");
+
+	if (!name)
+		return &ways[0];
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		if (!strcmp(ways[i].name, name))
+			return &ways[i];
+	die("BENCH_EXCHANGE", -FI_EINVAL);
+}
 
 /* check dies unless every slice that this rank should have got is right. */
 static void check(const struct node *n, const struct exchange *x, const struct way *w)
@@ -219,12 +230,12 @@ static void once(struct node *n, const struct way *w, const struct exchange *x, 
 		       last - start, sum / (uint64_t)n->ranks);
 }
 
-/* Every round has all ways, each the first in turn. What comes before the first round
- * is not reported: connections begin. */
+/* What comes before the first round is not reported: connections begin. */
 void test_alltoall(struct node *n)
 {
 	struct exchange x = { 0 };
-	int rounds = n->opt->exchange.rounds ? n->opt->exchange.rounds : ROUNDS, count = n->provider ? 1 : WAYS;
+	const struct way *way = chosen();
+	int rounds = n->opt->exchange.rounds ? n->opt->exchange.rounds : ROUNDS;
 
 	n->yields = n->ranks > 2;
 	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .collective = true });
@@ -236,8 +247,7 @@ void test_alltoall(struct node *n)
 	x.group = join(n);
 	for (int round = -1; round < rounds; round++) {
 		begin_slice(n);
-		for (int i = 0; i < count; i++)
-			once(n, &ways[(round + 1 + i) % count], &x, round);
+		once(n, way, &x, round);
 		meet(n);
 		fflush(stdout);
 		end_slice(n);

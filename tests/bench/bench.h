@@ -34,7 +34,7 @@ enum {
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
 	MANY_PEERS = 64,
-	MAX_PROVIDERS = 6,
+	MAX_PROVIDERS = 8,
 	MAX_HOSTS = 8,
 };
 
@@ -100,6 +100,7 @@ struct node {
 	struct shared *shared;
 	pthread_barrier_t *edge; /* of the ranks of all providers, between time slices */
 	int provider;		 /* its index in the options */
+	int turns;		 /* that all providers have had */
 	const char *provider_name;
 	int rank, ranks, met;
 	bool yields;	    /* its core, where it finds nothing: the core's other ranks are hosts of their own */

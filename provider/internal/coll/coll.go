@@ -93,7 +93,8 @@ func (c *Groups) Requested() bool { return c.queued.Load() != 0 }
 
 // Busy reports whether there is work that no ring shows.
 func (c *Protocol) Busy() bool {
-	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.joins.unsent() || c.ordered.timed()
+	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.joins.unsent() ||
+		c.joins.expires() || c.ordered.timed()
 }
 
 // Pump does that work, as far as it can be done.

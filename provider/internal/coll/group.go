@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/refs"
@@ -65,6 +66,7 @@ type collMember struct {
 	left     bool              // sends nothing more
 	gone     bool              // so, because it is not there any more
 	dead     bool              // cannot be sent to
+	withdrew congestion.Time   // when it withdrew its word for a join and gave no other since, 0: it has not
 	settings wire.CollSettings // with joined
 
 	queue, last *collStep  // sends that wait for room
@@ -194,6 +196,9 @@ func (g *Group) Close() error {
 	g.c.host.WithLease(func(c *Protocol) {
 		was := g.state.Swap(groupClosed)
 		c.dropPosted(g)
+		if was == groupJoining && g.join.series != nil {
+			g.sendUnsent(c)
+		}
 		if was != groupFailed {
 			g.sendLeave(c, was == groupJoining)
 		}

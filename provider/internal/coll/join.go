@@ -32,6 +32,8 @@ import (
 //     before a lower one that counts.
 //   - A withdrawn word that a join has taken is one that it lacks again, until the join has
 //     ended; then it is that of a member that has left.
+//   - A join of which a member has withdrawn its word, and gives no other in the time that a silent peer has, fails
+//     (withdraw.go).
 //   - A member says that it has taken a word: with its own one, or, where that has gone, after it. A join ends when
 //     all have said so, as a word that is there may be of a member that has withdrawn since.
 //
@@ -61,6 +63,7 @@ type joining struct {
 	spans   bool   // a member is reached over the network
 	first   bool   // this member's rank is the lowest of its host
 	left    int    // members that have not joined
+	lacks   int    // members that have withdrawn their words and given no others
 	unsent  int    // members that have not got this side's word
 	untaken int    // members that have not said that they have taken it
 	token   uint64 // what all members know alike when they have joined
@@ -147,6 +150,7 @@ func (js *joins) pump() {
 
 func (js *joins) pumpOnce() {
 	for _, g := range js.list {
+		g.expire(js.c)
 		g.connect(js.c)
 		g.join.series.unsent = false
 	}
@@ -211,8 +215,7 @@ func (g *Group) sendJoins(c *Protocol) {
 		}
 		p, err := m.peer.Connect()
 		if err == nil {
-			h := wire.CollJoin{Group: g.id, Number: g.join.number, Taken: m.joined, Size: uint32(len(g.members)),
-				Rank: uint32(g.rank), Settings: g.settingsOf()}
+			h := g.word(m)
 			err = c.ep.Post(p, wire.AMCollJoin, g.join.key, h.Put(c.head[:]), nil)
 		}
 		switch {
@@ -225,6 +228,12 @@ func (g *Group) sendJoins(c *Protocol) {
 			return
 		}
 	}
+}
+
+// word is this side's for a member.
+func (g *Group) word(m *collMember) wire.CollJoin {
+	return wire.CollJoin{Group: g.id, Number: g.join.number, Taken: m.joined, Size: uint32(len(g.members)),
+		Rank: uint32(g.rank), Settings: g.settingsOf()}
 }
 
 // onJoin is a member's word.
@@ -286,6 +295,7 @@ func (js *joins) take(j earlyJoin) bool {
 func (g *Group) accept(c *Protocol, m *collMember, j *earlyJoin) {
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
 	m.settings = j.head.Settings
+	g.returns(m)
 	g.join.left--
 	if j.head.Taken {
 		g.known(m, true)
@@ -415,6 +425,9 @@ func (g *Group) fails(c *Protocol, err fi.Errno, withdrawn bool) {
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
+	if withdrawn {
+		g.sendUnsent(c)
+	}
 	g.sendLeave(c, withdrawn)
 	g.join.events.PostError(eq.ErrEntry{FID: g.join.fid, Context: g.join.context, Err: err})
 	g.join.waiting.End()
@@ -451,6 +464,7 @@ func (g *Group) sendLeave(c *Protocol, withdrawn bool) {
 func (js *joins) left(g *Group, m *collMember, withdrawn bool) {
 	if withdrawn && g.state.Load() == groupJoining {
 		g.join.void = true
+		g.withdraws(js.c, m)
 		g.unjoin(js.c, m)
 		js.pump()
 		return

@@ -14,7 +14,8 @@ import (
 
 // HeadMax is the longest head of a message that a [Queue] keeps, in bytes.
 const HeadMax = max(wire.CTSBytes, wire.DoneBytes, wire.CollNoteBytes, wire.NoticeWordsBytes, wire.CollWordBytes,
-	wire.CollRelayBytes, wire.CollTargetBytes, wire.CollPutBytes, wire.CollGrantBytes, wire.CollRefusalBytes)
+	wire.CollRelayBytes, wire.CollTargetBytes, wire.CollPutBytes, wire.CollGrantBytes, wire.CollRefusalBytes,
+	wire.CollJoinBytes)
 
 // Destination is where messages go.
 type Destination interface {

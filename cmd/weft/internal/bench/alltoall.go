@@ -24,16 +24,17 @@ type allToAllPlan struct {
 	policies []string // that are measured beside the default
 }
 
-// allToAllWay is an order. Those with a variable are of a set of ranks of their own, which has it
-// in its environment; the others are of the first set. A policy is measured if it is asked for.
+// allToAllWay is an order. Each has a set of ranks of its own, which has the variable in its
+// environment: what a connection's congestion control has found out in one order is not used by another.
+// A policy is measured if it is asked for.
 type allToAllWay struct {
 	name, title, variable string
 	fixed, policy         bool // fixed: it does not follow the network
 }
 
 var allToAllWays = []allToAllWay{
-	{name: "step", title: "step", fixed: true},
-	{name: "linear", title: "all at once", fixed: true},
+	{name: "step", title: "step", variable: "BENCH_EXCHANGE=step", fixed: true},
+	{name: "linear", title: "all at once", variable: "BENCH_EXCHANGE=linear", fixed: true},
 	{name: "off", title: "off", variable: "FI_WEFT_RTT_SCHED_ENABLE=no", fixed: true},
 	{name: "alltoall", title: "on"},
 	policyWay("balanced"), policyWay("greedy"), policyWay("threshold"),
@@ -41,6 +42,11 @@ var allToAllWays = []allToAllWay{
 
 func policyWay(name string) allToAllWay {
 	return allToAllWay{name: name, title: name, variable: "FI_WEFT_RTT_SCHED_POLICY=" + name, policy: true}
+}
+
+// of is a provider as the measuring program takes it, with the way's variable.
+func (w *allToAllWay) of(provider string) string {
+	return strings.TrimSpace(w.variable + " " + provider)
 }
 
 // ways are those that are measured.
@@ -162,11 +168,9 @@ func (r *run) allToAllOnce(ctx context.Context, w *labNetwork, slice int64, c co
 	each := time.Duration(rounds+1)*time.Duration(len(ways))*(8*alone+time.Second) + 10*time.Second
 	args := append(w.args(l, slice), "-i", strconv.Itoa(rounds))
 	for _, way := range ways {
-		if way.variable != "" {
-			args = append(args, "-p", way.variable+" "+c.provider)
-		}
+		args = append(args, "-p", way.of(c.provider))
 	}
-	list := operations(r.figuresOf(ctx, c, each, append(args, "alltoall")))
+	list := operations(r.output(ctx, c.text, r.environ(c.provider, c.env...), each, append(args, "alltoall")))
 	net.stop()
 	if ctx.Err() != nil {
 		return ctx.Err()

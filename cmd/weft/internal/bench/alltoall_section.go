@@ -199,13 +199,13 @@ func strangersLine(
 const allToAllIntroduction = `Hosts, which are network namespaces, around a switch that sends %d Mbit/s to each, where
 nothing else is said, and keeps %d KiB for it. The ranks share two cores and let each other
 run when they find nothing to do: %s.
-Time of the last rank in ms, medians (quartiles) of the rounds; the ways take turns in every round. *step*: one
-peer at a time; *all at once*: by messages; *off* and *on*: ` + "`fi_alltoall`, or `alltoallv`" + `, with
-FI_WEFT_RTT_SCHED_ENABLE=no and as it is by default, where the policy is adaptive; other
-policies have columns of their own. Long slices go pairwise by eights where scheduling is off, so *off* is that order,
-too. The bound is the time of the port or path that needs longest, headers included, by what the network was set to
-when. *Fixed* is the best of *step*, *all at once* and *off*. Ratios are the median of the rounds'. A share of step
-that is less than the bound's is said to be not possible.%s
+Time of the last rank in ms, medians (quartiles) of the rounds. Each way has ranks, endpoints and connections of
+its own; they take turns in every round, another one first in each. *step*: one peer at a time; *all at once*: by
+messages; *off* and *on*: ` + "`fi_alltoall`, or `alltoallv`" + `, with FI_WEFT_RTT_SCHED_ENABLE=no and as it is
+by default, where the policy is adaptive; other policies have columns of their own. Long slices go pairwise by eights
+where scheduling is off, so *off* is that order, too. The bound is the time of the port or path that needs longest,
+headers included, by what the network was set to when. *Fixed* is the best of *step*, *all at once* and *off*.
+Ratios are the median of the rounds'. A share of step that is less than the bound's is said to be not possible.%s
 
 `
 

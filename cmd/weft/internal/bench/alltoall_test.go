@@ -67,11 +67,13 @@ func TestThrough(t *testing.T) {
 
 // TestOperations reads what the measuring program prints.
 func TestOperations(t *testing.T) {
-	got := operations([]byte("weft exchange step 2 1000 50 40\n" +
+	got := operations([]byte("BENCH_EXCHANGE=step weft exchange step 2 1000 50 40\n" +
+		"weft exchange alltoall 2 1000 50 40\n" +
 		"FI_WEFT_RTT_SCHED_ENABLE=no weft@/x exchange alltoall 0 7 6 5\n" +
 		"FI_WEFT_RTT_SCHED_POLICY=balanced weft exchange alltoall 0 7 6 5\n" +
 		"exchange alltoall 1 2\nrate_8_mps 5\n"))
-	want := []operation{{"step", 2, 1000, 50, 40}, {"off", 0, 7, 6, 5}, {"balanced", 0, 7, 6, 5}}
+	want := []operation{{"step", 2, 1000, 50, 40}, {"alltoall", 2, 1000, 50, 40},
+		{"off", 0, 7, 6, 5}, {"balanced", 0, 7, 6, 5}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
@@ -90,6 +92,13 @@ func TestOperations(t *testing.T) {
 	p = allToAllPlan{policies: []string{"threshold"}}
 	if ways := p.ways(); len(ways) != 5 || ways[4].name != "threshold" {
 		t.Errorf("ways %v", ways)
+	}
+	sets := map[string]bool{}
+	for _, w := range allToAllWays { // none shares ranks with another
+		sets[w.of("weft")] = true
+	}
+	if len(sets) != len(allToAllWays) {
+		t.Errorf("sets of ranks: %v", sets)
 	}
 	p = allToAllPlan{networks: []string{"alike", "nowhere"}}
 	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "nowhere") {
