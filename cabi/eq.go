@@ -69,7 +69,7 @@ func weftGoEQSRead(queue C.uint64_t, event *C.uint32_t, buf unsafe.Pointer, size
 	if q.Waiter().Kind() == fi.WaitNone {
 		return C.int64_t(result(fi.ENOSYS))
 	}
-	return readResult(event)(q.SRead(view[byte](buf, size), int(timeout), uint64(flags)))
+	return readResult(event)(q.SReadSignaled(view[byte](buf, size), int(timeout), uint64(flags)))
 }
 
 // readResult returns what hands the result of a read to C: the event's number, and

@@ -128,7 +128,7 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 			if got >= want {
 				return got, nil
 			}
-			err = q.sleep(end)
+			_, err = q.sleep(end)
 		}
 		switch {
 		case err != nil && got > 0:
@@ -140,25 +140,29 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 }
 
 // Wait sleeps until another poll might find something: nil. EAGAIN: timeout
-// milliseconds have passed (negative: never) or the queue was signaled. ENOSYS is
-// as in SRead. It is SRead for callers that read on their own.
+// milliseconds have passed (negative: never), the queue was signaled, or the calling thread got a Unix signal, which is
+// what fi_cq_sread(3) says of C's threads. ENOSYS is as in SRead. It is SRead for callers that read on their own.
 func (q *Queue) Wait(timeout int) error {
 	if !q.wait.sleeps() {
 		return errNoSys
 	}
-	return q.sleep(until(timeout))
+	signaled, err := q.sleep(until(timeout))
+	if err == nil && signaled {
+		return errAgain
+	}
+	return err
 }
 
-// sleep sleeps once.
-func (q *Queue) sleep(end time.Time) error {
+// sleep sleeps once. signaled: a Unix signal ended that, as signals of the Go runtime's do in Go programs.
+func (q *Queue) sleep(end time.Time) (signaled bool, err error) {
 	if q.takeSignal() || expired(end) {
-		return errAgain
+		return false, errAgain
 	}
-	q.wait.sleep(nil, end)
+	signaled = q.wait.sleep(nil, end)
 	if q.takeSignal() {
-		return errAgain
+		return false, errAgain
 	}
-	return nil
+	return signaled, nil
 }
 
 // takeSignal consumes one Signal, if there is one.

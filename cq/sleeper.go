@@ -264,40 +264,42 @@ func (s *sleeper) nap() time.Duration {
 }
 
 // sleep returns when found might have become true, or at the time until (zero:
-// never). It may return early.
-func (s *sleeper) sleep(found func() bool, until time.Time) {
+// never). It may return early, and reports whether a signal to the calling thread was the reason.
+func (s *sleeper) sleep(found func() bool, until time.Time) (signaled bool) {
 	s.tick()
 	if s.epoll < 0 {
 		yield()
-		return
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sleeping++
 	if s.arm(found) {
-		s.poll(until)
+		signaled = s.poll(until)
 	}
 	s.sleeping--
 	s.disarm()
+	return signaled
 }
 
-// poll sleeps until epoll is readable. The caller holds mu, which is released
+// poll sleeps until epoll is readable, and reports whether a signal ended that. The caller holds mu, which is released
 // meanwhile.
-func (s *sleeper) poll(until time.Time) {
+func (s *sleeper) poll(until time.Time) (signaled bool) {
 	ms := s.timeout(until)
 	if s.event.raised() && s.unseen() { // raised for another reader, which has not read yet
 		s.mu.Unlock()
 		time.Sleep(slice)
 		s.mu.Lock()
-		return
+		return false
 	}
 	s.polling++
 	s.mu.Unlock()
-	pollFD(s.epoll, ms)
+	signaled = pollFD(s.epoll, ms)
 	s.mu.Lock()
 	if s.polling--; s.polling == 0 {
 		s.out.Broadcast()
 	}
+	return signaled
 }
 
 // timeout returns for poll how many milliseconds to sleep, rounded up.

@@ -174,25 +174,23 @@ func (w *Waiter) found() bool { return w.pending() || w.sources.hasWork() }
 
 // Sleep returns when ready (nil: pending) might have become true, when a source
 // has work, or at the time until (zero: never). It may return early: the caller
-// polls, and sleeps again. It returns ENOSYS where there is nothing to sleep on:
-// for fi.WaitNone and fi.WaitSet.
-func (w *Waiter) Sleep(ready func() bool, until time.Time) error {
+// polls, and sleeps again. signaled: a signal to the calling thread was the reason. It returns ENOSYS where there is
+// nothing to sleep on: for fi.WaitNone and fi.WaitSet.
+func (w *Waiter) Sleep(ready func() bool, until time.Time) (signaled bool, err error) {
 	if !w.sleeps() {
-		return errNoSys
+		return false, errNoSys
 	}
-	w.sleep(ready, until)
-	return nil
+	return w.sleep(ready, until), nil
 }
 
 // sleeps reports whether there is something to sleep on.
 func (w *Waiter) sleeps() bool { return w.s != nil && w.set == nil }
 
-func (w *Waiter) sleep(ready func() bool, until time.Time) {
+func (w *Waiter) sleep(ready func() bool, until time.Time) (signaled bool) {
 	if ready == nil {
-		w.s.sleep(w.found, until)
-	} else {
-		w.s.sleep(func() bool { return ready() || w.sources.hasWork() }, until)
+		return w.s.sleep(w.found, until)
 	}
+	return w.s.sleep(func() bool { return ready() || w.sources.hasWork() }, until)
 }
 
 // TryWait prepares for a wait on the descriptor or condition variable

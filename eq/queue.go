@@ -284,16 +284,26 @@ func (q *Queue) Next() (Event, error) {
 // have passed (negative: never), then fi.EAGAIN. fi.ENOSYS when the queue has
 // no wait object of its own.
 func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n int, err error) {
+	return q.sread(buf, timeout, flags, false)
+}
+
+// SReadSignaled is SRead for threads of C: a Unix signal to the calling thread ends it, too, with fi.EAGAIN
+// (fi_eq_sread(3)). The runtime of a Go program sends signals of its own.
+func (q *Queue) SReadSignaled(buf []byte, timeout int, flags uint64) (number uint32, n int, err error) {
+	return q.sread(buf, timeout, flags, true)
+}
+
+func (q *Queue) sread(buf []byte, timeout int, flags uint64, ends bool) (number uint32, n int, err error) {
 	var end time.Time
 	if timeout >= 0 {
 		end = time.Now().Add(time.Duration(timeout) * time.Millisecond)
 	}
-	for {
+	for signaled := false; ; {
 		number, n, err = q.Read(buf, flags)
-		if !errors.Is(err, fi.EAGAIN) || timeout >= 0 && !time.Now().Before(end) {
+		if !errors.Is(err, fi.EAGAIN) || signaled && ends || timeout >= 0 && !time.Now().Before(end) {
 			return number, n, err
 		}
-		if err := q.wait.Sleep(nil, end); err != nil {
+		if signaled, err = q.wait.Sleep(nil, end); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -79,6 +79,7 @@ static const struct {
 	{ "sockets", "objects_cq.signal_*", "a signal gives -FI_ECANCELED" },
 	{ "sockets", "objects_cq.sread_error", "fi_cq_sread does not wake for an error" },
 	{ "sockets", "objects_cq.bad_attr", "crashes on FI_WAIT_SET without a set" },
+	{ "*", "objects_signal.*", "gives -FI_EINTR, or sleeps on" },
 	{ "*", "objects_wait.wait_set_*", "no CQ in a wait set (shm), or the set is not busy" },
 	{ "sockets", "objects_wait.poll_set", "fi_poll does not name what has events" },
 	{ "sockets", "objects_wait.getwait_none", "gives a descriptor that was not asked for" },
