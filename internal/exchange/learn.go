@@ -43,9 +43,9 @@ type pooled struct {
 
 // take takes in what was delivered while a chunk was on its way, which took a time, from the acknowledgement before it
 // on. Where acknowledgements wait for each other or behind data, those of chunks that have been on their way for long
-// come together with its own: what is delivered in much less than the longest that one took lately says nothing. It does
-// not take all of that time, or the link would seem to carry no more than what it delivers while some targets' ports
-// queue.
+// come together with its own: what is delivered in much less than the longest that one took lately says nothing. It
+// does not take all of that time, or the link would seem to carry no more than what it delivers while some targets'
+// ports queue.
 func (p *pooled) take(rate float64, within, took time.Duration) {
 	p.slowest = max(p.slowest-p.slowest/8, took)
 	switch {

@@ -13,8 +13,8 @@ func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
 }
 
 // Sleeps is called by a thread that is about to sleep on a queue of the context's endpoints, before it polls the last
-// time: from then on posts of receives that may be for an unexpected message see it. The first one has every thread pass
-// a memory barrier: what a thread has posted that saw no word is on the ring then. A progress thread's bell has
+// time: from then on posts of receives that may be for an unexpected message see it. The first one has every thread
+// pass a memory barrier: what a thread has posted that saw no word is on the ring then. A progress thread's bell has
 // precedence, and may come later.
 func (rx *Rx) Sleeps() {
 	if atomic.CompareAndSwapUintptr(&rx.Bell, 0, uintptr(unsafe.Pointer(&rx.Asleep))) {
