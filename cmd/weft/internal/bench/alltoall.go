@@ -151,6 +151,9 @@ func (r *run) allToAll() error {
 	return nil
 }
 
+// patient has ranks wait for each other while those of other orders, one after the other, have their turn.
+const patient = "FI_WEFT_PEER_TIMEOUT=10m"
+
 // allToAllOnce measures a network with slices of one length.
 func (r *run) allToAllOnce(ctx context.Context, w *labNetwork, slice int64, c contender) error {
 	l := newLab(ctx)
@@ -170,7 +173,8 @@ func (r *run) allToAllOnce(ctx context.Context, w *labNetwork, slice int64, c co
 	for _, way := range ways {
 		args = append(args, "-p", way.of(c.provider))
 	}
-	list := operations(r.output(ctx, c.text, r.environ(c.provider, c.env...), each, append(args, "alltoall")))
+	env := append(r.environ(c.provider, c.env...), patient)
+	list := operations(r.output(ctx, c.text, env, each, append(args, "alltoall")))
 	net.stop()
 	if ctx.Err() != nil {
 		return ctx.Err()
