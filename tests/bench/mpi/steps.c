@@ -98,6 +98,30 @@ static void receives(int n)
 	meet();
 }
 
+/* Keeps n messages as unexpected, while it waits for one that follows them; posts their receives; completes them. */
+static void unexpected(int n)
+{
+	meet();
+	if (rank) {
+		transmit(n);
+		MPI_Send(out, len, MPI_BYTE, !rank, 2, MPI_COMM_WORLD);
+	}
+	meet();
+	mark();
+	if (!rank)
+		MPI_Recv(in[0], len, MPI_BYTE, !rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	mark();
+	mark();
+	if (!rank)
+		receive(n);
+	mark();
+	mark();
+	if (!rank)
+		conclude(n);
+	mark();
+	meet();
+}
+
 int main(int argc, char **argv)
 {
 	int fd;
@@ -121,6 +145,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 3; i++) {
 		sends(WINDOW);
 		receives(WINDOW);
+		unexpected(WINDOW);
 	}
 	counted = !rank && argc > 3;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -128,6 +153,7 @@ int main(int argc, char **argv)
 		receives(1);
 		sends(WINDOW);
 		receives(WINDOW);
+		unexpected(WINDOW);
 	}
 	MPI_Finalize();
 	return 0;
