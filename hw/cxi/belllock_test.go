@@ -49,7 +49,7 @@ func TestDoorbellLeft(t *testing.T) {
 // TestDoorbellGivenUp: a poll that has waited for the lock of a queue in vain has a later one ring for what was posted
 // meanwhile.
 func TestDoorbellGivenUp(t *testing.T) {
-	i, peers, nics := hostIface(1)
+	i, peers, nics := hostIface(t, 1)
 	e, q := peers[0], peers[0].q
 	if err := e.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)

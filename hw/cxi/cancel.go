@@ -68,7 +68,7 @@ func (x *matchRx) remove(r *receive) {
 	r.canceling = true
 	x.retries.Store(true)
 	x.soft.local.Store(true)
-	x.m.i.bell.ring()
+	x.m.i.bell.Ring()
 }
 
 // unlinked takes in the answer to the cancelling of a receive.

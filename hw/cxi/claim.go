@@ -55,6 +55,6 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	}
 	delete(x.flow.claimed, c)
 	x.soft.give(p, s)
-	m.i.bell.ring()
+	m.i.bell.Ring()
 	return nil
 }

@@ -160,7 +160,7 @@ func hostSteady(b testing.TB) (*steady, *hostNIC) {
 	if !seam.Possible() {
 		b.Skip("C calls no Go code without the runtime here")
 	}
-	i, peers, nics := hostIface(1)
+	i, peers, nics := hostIface(b, 1)
 	if err := i.driver.open(i); err != nil {
 		b.Fatal(err)
 	}

@@ -301,7 +301,7 @@ func (i *Iface) awaitAnswer(e *Endpoint) {
 		e.q.poll()
 		e.q.give()
 		if e.q.anyCompleted.Load() {
-			i.bell.ring()
+			i.bell.Ring()
 		}
 		if e.ready.Load() || !time.Now().Before(end) {
 			return

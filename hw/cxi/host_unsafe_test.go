@@ -25,10 +25,14 @@ type hostNIC struct {
 }
 
 // hostIface makes an interface with queues that nobody reads, and a peer for each.
-func hostIface(queues int) (*Iface, []*Endpoint, []*hostNIC) {
+func hostIface(t testing.TB, queues int) (*Iface, []*Endpoint, []*hostNIC) {
 	d := &MemoryDomain{dev: Device{DeviceInfo: libcxi.DeviceInfo{NID: 16, PIDBits: 9}}}
-	i := &Iface{cfg: Config{Depth: 1024, Posted: 4096, Queues: queues}.withDefaults(), d: d, bell: &bell{}}
-	i.bell.poll.Store(-1)
+	i := &Iface{cfg: Config{Depth: 1024, Posted: 4096, Queues: queues}.withDefaults(), d: d}
+	var err error
+	if i.bell, err = newBell(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.bell.close() })
 	i.peers.Store(new([]*Endpoint))
 	i.ids.Store(newIDTable(0))
 	i.rx.init(i)
@@ -45,7 +49,7 @@ func hostIface(queues int) (*Iface, []*Endpoint, []*hostNIC) {
 		i.tx, nics = append(i.tx, q), append(nics, h)
 		e, err := i.newEndpoint(address{nid: 16, pid: uint32(10 + n), pidBits: 9, vni: 1, longest: 8192, nonce: uint64(n + 1)}, nil)
 		if err != nil {
-			panic(err) // there is room for peers
+			t.Fatal(err)
 		}
 		e.ready.Store(true)
 		e.greeted = true
@@ -81,7 +85,7 @@ func (e *Endpoint) forget(h *hostNIC) {
 
 // TestDoorbells: one for a message alone, fewer for messages of several threads.
 func TestDoorbells(t *testing.T) {
-	i, peers, nics := hostIface(1)
+	i, peers, nics := hostIface(t, 1)
 	payload := make([]byte, 8)
 	for range 50 {
 		if err := peers[0].AMShort(1, 0, nil, payload); err != nil {
@@ -115,7 +119,7 @@ func TestDoorbells(t *testing.T) {
 // TestResend refuses one of several messages: after the last was answered for, all from it on go again, one by one at
 // first.
 func TestResend(t *testing.T) {
-	i, peers, nics := hostIface(1)
+	i, peers, nics := hostIface(t, 1)
 	e, h := peers[0], nics[0]
 	for n := range uint64(5) {
 		if err := e.AMShort(1, n, nil, []byte{byte(n)}); err != nil {
@@ -180,7 +184,7 @@ func TestResend(t *testing.T) {
 
 // BenchmarkHostPost is the posting of 8 bytes by one thread.
 func BenchmarkHostPost(b *testing.B) {
-	_, peers, nics := hostIface(1)
+	_, peers, nics := hostIface(b, 1)
 	payload := make([]byte, 8)
 	for b.Loop() {
 		if err := peers[0].AMShort(1, 0, nil, payload); err != nil {
@@ -203,7 +207,7 @@ func processorTime(b *testing.B) int64 {
 // BenchmarkHostPosters is the posting of 8 bytes by two threads over a queue of each; the time is of one message of
 // either, and cpu-ns/op the processor time of one, which says more on a machine that does other things.
 func BenchmarkHostPosters(b *testing.B) {
-	_, peers, nics := hostIface(2)
+	_, peers, nics := hostIface(b, 2)
 	var all sync.WaitGroup
 	b.ResetTimer()
 	before := processorTime(b)
@@ -223,7 +227,7 @@ func BenchmarkHostPosters(b *testing.B) {
 
 // BenchmarkHostPoll takes in the event of one message of many.
 func BenchmarkHostPoll(b *testing.B) {
-	i, peers, nics := hostIface(1)
+	i, peers, nics := hostIface(b, 1)
 	e, h := peers[0], nics[0]
 	for n := 0; n < b.N; n += 512 {
 		b.StopTimer()
@@ -243,7 +247,7 @@ func BenchmarkHostPoll(b *testing.B) {
 
 // BenchmarkHostPollEmpty polls for events while one is to come.
 func BenchmarkHostPollEmpty(b *testing.B) {
-	i, peers, _ := hostIface(1)
+	i, peers, _ := hostIface(b, 1)
 	if err := peers[0].AMShort(1, 0, nil, nil); err != nil {
 		b.Fatal(err)
 	}

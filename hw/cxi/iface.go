@@ -144,7 +144,7 @@ func (i *Iface) openQueues() (err error) {
 			return err
 		}
 	}
-	i.bell, err = newBell(i)
+	i.bell, err = newBell()
 	return err
 }
 
@@ -258,7 +258,7 @@ func (i *Iface) peer(index uint32) *Endpoint {
 // notify has the lease holder serve an endpoint.
 func (i *Iface) notify(e *Endpoint) {
 	i.notifyLater(e)
-	i.bell.ring()
+	i.bell.Ring()
 }
 
 // notifyLater does so without a wake-up.

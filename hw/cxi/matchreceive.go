@@ -272,14 +272,14 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 	if p == nil {
 		x.release(false)
 		if x.crowded.Load() {
-			x.m.i.bell.ring()
+			x.m.i.bell.Ring()
 		}
 		return 0, hw.ErrNoResource
 	}
 	name := p.name() // before another thread has the receive
 	x.release(r.More && sure)
 	if soft && x.soft.local.Load() {
-		x.m.i.bell.ring()
+		x.m.i.bell.Ring()
 	}
 	return name, nil
 }

@@ -21,7 +21,7 @@ func (e *Endpoint) loses(after time.Duration) {
 // TestPathWorks: an operation that ends well between two losses says that the path works; losses alone that last end
 // the peer.
 func TestPathWorks(t *testing.T) {
-	_, peers, _ := hostIface(1)
+	_, peers, _ := hostIface(t, 1)
 	e, q := peers[0], peers[0].q
 	q.ops, q.free = make([]op, 1), []uint32{0}
 	e.loses(0)

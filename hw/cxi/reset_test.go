@@ -66,7 +66,7 @@ func TestResetNever(t *testing.T) {
 // TestPresenceRefused: a NIC that has no room for the question whether an interface is there is asked again; where no
 // entry answers, another interface has its place.
 func TestPresenceRefused(t *testing.T) {
-	_, peers, _ := hostIface(1)
+	_, peers, _ := hostIface(t, 1)
 	e := peers[0]
 	e.q.take()
 	defer e.q.give()

@@ -3,41 +3,30 @@ package cxi
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw/internal/doorbell"
 )
 
-// bell is what a sleeping thread waits on: an epoll descriptor around the NIC's wait object, which raises POLLPRI, an
-// event file, which other threads ring, and a timer for what is to be sent again.
+// bell is the doorbell: of the NIC's wait object, which raises POLLPRI, of other threads, and of a timer for what is to
+// be sent again.
 type bell struct {
-	i     *Iface
-	event int          // immutable
-	timer int          // immutable
-	poll  atomic.Int32 // -1 until EnableWait
+	*doorbell.Bell     // immutable
+	timer          int // immutable
 }
 
-func newBell(i *Iface) (*bell, error) {
-	b := &bell{i: i}
-	b.poll.Store(-1)
-	var err error
-	if b.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("cxi: event file: %w", err)
+func newBell() (*bell, error) {
+	b, err := doorbell.New()
+	if err != nil {
+		return nil, fmt.Errorf("cxi: %w", err)
 	}
-	if b.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
-		return nil, errors.Join(fmt.Errorf("cxi: timer: %w", err), unix.Close(b.event))
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cxi: timer: %w", err), b.Close())
 	}
-	return b, nil
-}
-
-// ring wakes a sleeper because the lease holder has something to do. Any thread.
-func (b *bell) ring() {
-	if b.poll.Load() < 0 {
-		return
-	}
-	one := [8]byte{1}
-	_, _ = unix.Write(b.event, one[:]) // full: it rings already
+	return &bell{b, fd}, nil
 }
 
 // after wakes a sleeper in a while, or not with 0.
@@ -46,13 +35,7 @@ func (b *bell) after(d time.Duration) {
 	_ = unix.TimerfdSettime(b.timer, 0, &t, nil) // both are valid
 }
 
-func (b *bell) close() error {
-	err := errors.Join(unix.Close(b.event), unix.Close(b.timer))
-	if fd := b.poll.Swap(-1); fd >= 0 {
-		err = errors.Join(err, unix.Close(int(fd)))
-	}
-	return err
-}
+func (b *bell) close() error { return errors.Join(b.Close(), unix.Close(b.timer)) }
 
 // EnableWait makes the doorbell.
 func (i *Iface) EnableWait() error {
@@ -61,24 +44,16 @@ func (i *Iface) EnableWait() error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.bell.poll.Load() >= 0 {
-		return nil
-	}
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	err := i.bell.Enable(
+		doorbell.Source{FD: i.wait.FD(), Events: unix.EPOLLPRI}, doorbell.Source{FD: i.bell.timer, Events: unix.EPOLLIN})
 	if err != nil {
-		return fmt.Errorf("cxi: doorbell: %w", err)
+		return fmt.Errorf("cxi: %w", err)
 	}
-	for f, events := range map[int]uint32{i.wait.FD(): unix.EPOLLPRI, i.bell.event: unix.EPOLLIN, i.bell.timer: unix.EPOLLIN} {
-		if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, f, &unix.EpollEvent{Events: events, Fd: int32(f)}); err != nil {
-			return errors.Join(fmt.Errorf("cxi: doorbell: %w", err), unix.Close(fd))
-		}
-	}
-	i.bell.poll.Store(int32(fd))
 	return nil
 }
 
 // DoorbellFD becomes readable when there is something to do between Arm and Disarm.
-func (i *Iface) DoorbellFD() int { return int(i.bell.poll.Load()) }
+func (i *Iface) DoorbellFD() int { return i.bell.FD() }
 
 // Arm asks for the bell.
 func (i *Iface) Arm() {
@@ -128,7 +103,6 @@ func (i *Iface) Disarm() {
 	i.interrupts(false)
 	i.bell.after(0)
 	i.wait.Clear()
-	var b [8]byte
-	_, _ = unix.Read(i.bell.event, b[:]) // empty: no doorbell
-	_, _ = unix.Read(i.bell.timer, b[:])
+	i.bell.Drain()
+	doorbell.Drain(i.bell.timer)
 }

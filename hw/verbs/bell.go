@@ -1,80 +1,32 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/hw/internal/doorbell"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // The doorbell (hw.Waiter): Arm, then Pending; if that is false, sleep on DoorbellFD; then Disarm.
 
-// bell is what a sleeping thread waits on: an epoll descriptor over the
-// completion channel, by which the device rings, and an event file, by which
-// other threads ring for the lease holder.
-type bell struct {
-	i     *Iface
-	event int          // immutable
-	poll  atomic.Int32 // the epoll descriptor, -1 until EnableWait. Stored under Iface.mu, read by any thread
-}
-
-func newBell(i *Iface) (*bell, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("verbs: event file: %w", err)
-	}
-	b := &bell{i: i, event: fd}
-	b.poll.Store(-1)
-	return b, nil
-}
-
-// ring wakes a sleeper because the lease holder has something to do. Any thread.
-func (b *bell) ring() {
-	if b.poll.Load() < 0 {
-		return
-	}
-	one := [8]byte{1}
-	_, _ = unix.Write(b.event, one[:]) // full: it rings already
-}
-
-// close closes the descriptors. No thread calls ring any more.
-func (b *bell) close() error {
-	var err error
-	if fd := b.poll.Swap(-1); fd >= 0 {
-		err = unix.Close(int(fd))
-	}
-	return errors.Join(err, unix.Close(b.event))
-}
-
-// EnableWait makes the doorbell, once. Errors are of the kernel (EMFILE, ENOMEM).
+// EnableWait makes the doorbell, once: the device rings by the completion channel, other threads ring for the lease
+// holder. Errors are of the kernel (EMFILE, ENOMEM).
 func (i *Iface) EnableWait() error {
 	if i.closed.Load() {
 		return errClosed
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.bell.poll.Load() >= 0 {
-		return nil
+	if err := i.bell.Enable(doorbell.Source{FD: i.channel.FD, Events: unix.EPOLLIN}); err != nil {
+		return fmt.Errorf("verbs: %w", err)
 	}
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("verbs: doorbell: %w", err)
-	}
-	for _, f := range []int{i.channel.FD, i.bell.event} {
-		if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, f, &unix.EpollEvent{Events: unix.EPOLLIN,
-			Fd: int32(f)}); err != nil {
-			return errors.Join(fmt.Errorf("verbs: doorbell: %w", err), unix.Close(fd))
-		}
-	}
-	i.bell.poll.Store(int32(fd))
 	return nil
 }
 
 // DoorbellFD becomes readable when there is something to do between Arm and Disarm. -1 before EnableWait.
-func (i *Iface) DoorbellFD() int { return int(i.bell.poll.Load()) }
+func (i *Iface) DoorbellFD() int { return i.bell.FD() }
 
 // Arm has the device ring with the next completion of each queue.
 func (i *Iface) Arm() {
@@ -100,6 +52,5 @@ func (i *Iface) Pending() bool {
 // Disarm empties the doorbell.
 func (i *Iface) Disarm() {
 	i.channel.Drain()
-	var b [8]byte
-	_, _ = unix.Read(i.bell.event, b[:]) // an empty one is no error
+	i.bell.Drain()
 }

@@ -451,5 +451,5 @@ func (s *service) onPassive(e *Endpoint, p *packet) {
 	e.mem.queue.start()
 	e.mem.state.Store(memoryReady)
 	s.i.wantSignals()
-	s.i.bell.ring()
+	s.i.bell.Ring()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/internal/bounce"
+	"github.com/weft-fabric/weft/hw/internal/doorbell"
 	"github.com/weft-fabric/weft/hw/internal/flushes"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
@@ -46,7 +47,7 @@ type Iface struct {
 	blocks  *blockPool
 	pools   bounce.Pools
 	rings   ringPool
-	bell    *bell
+	bell    *doorbell.Bell
 	svc     *service
 
 	closed atomic.Bool // set by Close; read by any thread
@@ -156,8 +157,8 @@ func (i *Iface) openQueues() error {
 	if err = i.rx.openTransport(); err != nil {
 		return resource(err)
 	}
-	if i.bell, err = newBell(i); err != nil {
-		return err
+	if i.bell, err = doorbell.New(); err != nil {
+		return fmt.Errorf("verbs: %w", err)
 	}
 	return nil
 }
@@ -269,7 +270,7 @@ func (i *Iface) notify(e *Endpoint) {
 	i.anyTodo.Store(true)
 	i.todoMu.Unlock()
 	i.notifyPoll()
-	i.bell.ring()
+	i.bell.Ring()
 }
 
 // takeTodo returns the endpoints that need upkeep.
@@ -305,7 +306,7 @@ func (i *Iface) release() error {
 		add(i.svc.release())
 	}
 	if i.bell != nil {
-		add(i.bell.close())
+		add(i.bell.Close())
 	}
 	if i.srq != nil {
 		add(i.srq.Close())

@@ -55,7 +55,7 @@ func (e *Endpoint) Uncork() {
 	}
 	if q.Post(); !q.signaled() {
 		e.i.wantSignals()
-		e.i.bell.ring() // a thread may sleep that waits for the ends
+		e.i.bell.Ring() // a thread may sleep that waits for the ends
 	}
 }
 

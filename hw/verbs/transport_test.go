@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/internal/doorbell"
 	"github.com/weft-fabric/weft/hw/internal/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
@@ -34,8 +35,11 @@ func newBench(t testing.TB) *bench {
 	i.first = mem.Address(i.memory)
 	i.mr, i.srq, i.recvCQ = &ibv.MR{}, null.SRQ(), null.CQ(0)
 	i.sendCQs = []*sendCQ{{null.CQ(1), e.msg.cq.SendCQ}}
-	i.bell = &bell{i: i}
-	i.bell.poll.Store(-1)
+	var err error
+	if i.bell, err = doorbell.New(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.bell.Close() })
 	b := &bench{Iface: i, e: e}
 	i.rx.init(i)
 	if err := i.rx.openTransport(); err != nil {
