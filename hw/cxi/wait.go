@@ -45,7 +45,9 @@ func (i *Iface) EnableWait() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	err := i.bell.Enable(
-		doorbell.Source{FD: i.wait.FD(), Events: unix.EPOLLPRI}, doorbell.Source{FD: i.bell.timer, Events: unix.EPOLLIN})
+		doorbell.Source{FD: i.wait.FD(), Events: unix.EPOLLPRI},
+		doorbell.Source{FD: i.bell.timer, Events: unix.EPOLLIN},
+	)
 	if err != nil {
 		return fmt.Errorf("cxi: %w", err)
 	}

@@ -24,7 +24,8 @@ type Bell struct {
 	poll  atomic.Int32 // -1 until Enable and after Close, which store it, one at a time; read by any thread
 }
 
-// New returns a bell without a descriptor, which [Bell.Enable] makes. Errors are of the kernel (EMFILE, ENFILE, ENOMEM).
+// New returns a bell without a descriptor, which [Bell.Enable] makes. Errors are of the kernel (EMFILE, ENFILE,
+// ENOMEM).
 func New() (*Bell, error) {
 	b := &Bell{}
 	b.poll.Store(-1)
