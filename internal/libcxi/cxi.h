@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "shlib.h"
 
 #define WEFT_AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
 #define WEFT_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
@@ -163,7 +164,9 @@ WEFT_AT(weft_cxi_pte_status, offsets, 16);
 WEFT_AT(weft_cxi_pte_status, count, 24);
 WEFT_SIZE(weft_cxi_pte_status, 32);
 
-int weft_cxi_load(const char *name, const char **message);
+/* What is loaded of the library; nothing else may be called before. */
+extern const struct weft_shlib_symbol weft_cxi_symbols[];
+extern const size_t weft_cxi_symbol_count;
 
 int weft_cxi_get_device_list(struct weft_cxi_device_list **list);
 void weft_cxi_free_device_list(struct weft_cxi_device_list *list);

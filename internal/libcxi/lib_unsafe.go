@@ -1,7 +1,7 @@
 package libcxi
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra -D_GNU_SOURCE
-// #cgo LDFLAGS: -ldl
+// #cgo CFLAGS: -I${SRCDIR}/../shlib
 // #include <stdlib.h>
 // #include "cxi.h"
 import "C"
@@ -9,10 +9,11 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/shlib"
 )
 
 // ErrAbsent: libcxi or one of its functions is not installed.
@@ -21,30 +22,10 @@ var ErrAbsent = errors.New("libcxi is not installed")
 // DefaultLibrary is the library's name for the loader.
 const DefaultLibrary = "libcxi.so.1"
 
-// loaded remembers a library that was found; one that was not is searched for
-// again.
-var loaded struct {
-	mu sync.Mutex // control path only
-	ok bool
-}
+var library = shlib.New(ErrAbsent, unsafe.Pointer(&C.weft_cxi_symbols), int(C.weft_cxi_symbol_count))
 
-// Load loads the library called name, unless one was loaded before. Errors:
-// ErrAbsent.
-func Load(name string) error {
-	loaded.mu.Lock()
-	defer loaded.mu.Unlock()
-	if loaded.ok {
-		return nil
-	}
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
-	var message *C.char
-	if rc := C.weft_cxi_load(c, &message); rc != 0 {
-		return fmt.Errorf("load %s: %s: %w", name, C.GoString(message), ErrAbsent)
-	}
-	loaded.ok = true
-	return nil
-}
+// Load loads the library called name, unless one was loaded before. Errors: ErrAbsent.
+func Load(name string) error { return library.Load(name, nil) }
 
 // check turns what a function returned, 0 or a negative errno value, into an error.
 func check(step string, rc C.int) error {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Loading libcxi, and calls of its functions: the only place that knows them.
-#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include "cxi.h"
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // loading only
-static void *handle;
 
 static struct {
 	int (*get_device_list)(struct weft_cxi_device_list **);
@@ -47,12 +42,8 @@ static struct {
 	void (*clear_wait_obj)(void *);
 } cxi;
 
-// Versions are those in which a function came. An optional one may be missing in an older library.
-static const struct {
-	const char *name, *version;
-	void **to;
-	int optional;
-} symbols[] = {
+// Versions are those in which a function came.
+const struct weft_shlib_symbol weft_cxi_symbols[] = {
 /* clang-format off */
 #define SYM(name, version, optional) {"cxil_" #name, "LIBCXI_" version, (void **)&cxi.name, optional}
 	SYM(get_device_list, "1.0", 0),
@@ -90,37 +81,7 @@ static const struct {
 #undef SYM
 };
 /* clang-format on */
-
-static int load(const char *name, const char **message)
-{
-	void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-
-	if (!h) {
-		*message = dlerror();
-		return ENOENT;
-	}
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		*symbols[i].to = dlvsym(h, symbols[i].name, symbols[i].version);
-		if (!*symbols[i].to && !symbols[i].optional) {
-			*message = symbols[i].name;
-			dlclose(h);
-			return ENOSYS;
-		}
-	}
-	handle = h;
-	return 0;
-}
-
-int weft_cxi_load(const char *name, const char **message)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&lock);
-	if (!handle)
-		err = load(name, message);
-	pthread_mutex_unlock(&lock);
-	return err;
-}
+const size_t weft_cxi_symbol_count = sizeof(weft_cxi_symbols) / sizeof(weft_cxi_symbols[0]);
 
 int weft_cxi_get_device_list(struct weft_cxi_device_list **list)
 {

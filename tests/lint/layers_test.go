@@ -71,8 +71,9 @@ var backend = []string{
 // cgo are the packages that call C: libfabric's callers, and the libraries of
 // devices.
 var cgo = []string{
-	"cabi", "internal/memwatch", "hw/internal/drive", "hw/verbs/internal/ibv", "hw/verbs/internal/ibv/null",
-	"internal/libcxi", "hw/cxi/internal/seam", "hw/cxi/internal/step", "internal/cuda", "tests/hosts",
+	"cabi", "internal/memwatch", "internal/shlib", "hw/internal/drive", "hw/verbs/internal/ibv",
+	"hw/verbs/internal/ibv/null", "internal/libcxi", "hw/cxi/internal/seam", "hw/cxi/internal/step",
+	"internal/cuda", "tests/hosts",
 }
 
 // siblings are imports inside one layer that are meant: event queues wait on

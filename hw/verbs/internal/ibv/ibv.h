@@ -88,10 +88,8 @@ struct weft_port {
 	uint32_t gid_tbl_len, pkey_tbl_len, flags, active_speed, active_width;
 };
 
-/* Loads the library. A name that dlopen finds; the message is static. */
-int weft_ibv_load(const char *name, const char **message);
-/* What ibv_fork_init said when the library was loaded: 0 or an errno value. */
-int weft_ibv_fork_status(void);
+/* Once, before any memory is registered. */
+int weft_ibv_fork_init(void);
 const char *weft_ibv_status_str(uint32_t status);
 const char *weft_ibv_event_str(uint32_t type);
 

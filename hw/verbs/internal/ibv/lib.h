@@ -4,6 +4,7 @@
 #define WEFT_IBV_LIB_H
 
 #include "ibv.h"
+#include "shlib.h"
 
 struct weft_ibv_lib {
 	struct ibv_device **(*get_device_list)(int *);
@@ -42,7 +43,11 @@ struct weft_ibv_lib {
 					int access);
 };
 
-/* Filled by weft_ibv_load, constant afterwards. */
+/* Filled when the library is loaded, constant afterwards. */
 extern struct weft_ibv_lib weft_ibv;
+
+/* What is loaded of the library; nothing of it may be called before. */
+extern const struct weft_shlib_symbol weft_ibv_symbols[];
+extern const size_t weft_ibv_symbol_count;
 
 #endif

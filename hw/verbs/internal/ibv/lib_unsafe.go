@@ -1,20 +1,21 @@
 package ibv
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra -D_GNU_SOURCE
-// #cgo LDFLAGS: -ldl
+// #cgo CFLAGS: -I${SRCDIR}/../../../../internal/shlib
 // #cgo noescape weft_ibv_clock
 // #cgo nocallback weft_ibv_clock
 // #include <stdlib.h>
-// #include "ibv.h"
+// #include "lib.h"
 import "C"
 
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/internal/shlib"
 )
 
 // ErrAbsent: libibverbs or one of its functions is not installed.
@@ -23,34 +24,19 @@ var ErrAbsent = errors.New("libibverbs is not installed")
 // DefaultLibrary is the library's name for the loader.
 const DefaultLibrary = "libibverbs.so.1"
 
-// loaded remembers a library that was found; one that was not is searched for
-// again.
-var loaded struct {
-	mu sync.Mutex // control path only
-	ok bool
+var library = shlib.New(ErrAbsent, unsafe.Pointer(&C.weft_ibv_symbols), int(C.weft_ibv_symbol_count))
+
+// Load loads the library called name, unless one was loaded before. Errors: ErrAbsent.
+func Load(name string) error {
+	return library.Load(name, func() { forkStatus = check("ibv_fork_init", C.weft_ibv_fork_init()) })
 }
 
-// Load loads the library called name, unless one was loaded before. Errors:
-// ErrAbsent.
-func Load(name string) error {
-	loaded.mu.Lock()
-	defer loaded.mu.Unlock()
-	if loaded.ok {
-		return nil
-	}
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
-	var message *C.char
-	if rc := C.weft_ibv_load(c, &message); rc != 0 {
-		return fmt.Errorf("load %s: %s: %w", name, C.GoString(message), ErrAbsent)
-	}
-	loaded.ok = true
-	return nil
-}
+// forkStatus is set by the first Load that succeeds, before it returns.
+var forkStatus error
 
 // ForkStatus is what ibv_fork_init said when the library was loaded: nil, or
 // why children of fork may disturb registered memory on kernels before 5.12.
-func ForkStatus() error { return check("ibv_fork_init", C.weft_ibv_fork_status()) }
+func ForkStatus() error { return forkStatus }
 
 // check turns an errno value into an error.
 func check(step string, rc C.int) error {

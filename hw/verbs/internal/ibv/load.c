@@ -1,104 +1,62 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Loading libibverbs, and its functions that are not on the data path.
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include "lib.h"
 
 struct weft_ibv_lib weft_ibv;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // loading only
-static void *handle;
-static int fork_status;
 
-// The versions are those of the ABI that the headers describe; plain dlsym
-// would take whatever a later library thinks is newest.
-static const struct {
-	const char *name, *version;
-	void **to;
-} symbols[] = {
-#define SYM(name, version) \
-	{ \
-		"ibv_" #name, "IBVERBS_" version, (void **)&weft_ibv.name \
-	}
-	SYM(get_device_list, "1.1"),
-	SYM(free_device_list, "1.1"),
-	SYM(get_device_name, "1.1"),
-	SYM(open_device, "1.1"),
-	SYM(close_device, "1.1"),
-	SYM(query_device, "1.1"),
-	SYM(query_port, "1.1"),
-	SYM(query_gid, "1.1"),
-	SYM(get_async_event, "1.1"),
-	SYM(ack_async_event, "1.1"),
-	SYM(alloc_pd, "1.1"),
-	SYM(dealloc_pd, "1.1"),
-	SYM(reg_mr, "1.1"),
-	SYM(dereg_mr, "1.1"),
-	SYM(create_comp_channel, "1.0"),
-	SYM(destroy_comp_channel, "1.0"),
-	SYM(get_cq_event, "1.1"),
-	SYM(ack_cq_events, "1.1"),
-	SYM(create_cq, "1.1"),
-	SYM(destroy_cq, "1.1"),
-	SYM(create_srq, "1.1"),
-	SYM(destroy_srq, "1.1"),
-	SYM(create_qp, "1.1"),
-	SYM(destroy_qp, "1.1"),
-	SYM(modify_qp, "1.1"),
-	SYM(query_qp, "1.1"),
-	SYM(create_ah, "1.1"),
-	SYM(destroy_ah, "1.1"),
-	SYM(fork_init, "1.1"),
-	SYM(wc_status_str, "1.1"),
-	SYM(event_type_str, "1.1"),
+const struct weft_shlib_symbol weft_ibv_symbols[] = {
+/* clang-format off */
+#define SYM(name, version, optional) {"ibv_" #name, "IBVERBS_" version, (void **)&weft_ibv.name, optional}
+	SYM(get_device_list, "1.1", 0),
+	SYM(free_device_list, "1.1", 0),
+	SYM(get_device_name, "1.1", 0),
+	SYM(open_device, "1.1", 0),
+	SYM(close_device, "1.1", 0),
+	SYM(query_device, "1.1", 0),
+	SYM(query_port, "1.1", 0),
+	SYM(query_gid, "1.1", 0),
+	SYM(get_async_event, "1.1", 0),
+	SYM(ack_async_event, "1.1", 0),
+	SYM(alloc_pd, "1.1", 0),
+	SYM(dealloc_pd, "1.1", 0),
+	SYM(reg_mr, "1.1", 0),
+	SYM(dereg_mr, "1.1", 0),
+	SYM(create_comp_channel, "1.0", 0),
+	SYM(destroy_comp_channel, "1.0", 0),
+	SYM(get_cq_event, "1.1", 0),
+	SYM(ack_cq_events, "1.1", 0),
+	SYM(create_cq, "1.1", 0),
+	SYM(destroy_cq, "1.1", 0),
+	SYM(create_srq, "1.1", 0),
+	SYM(destroy_srq, "1.1", 0),
+	SYM(create_qp, "1.1", 0),
+	SYM(destroy_qp, "1.1", 0),
+	SYM(modify_qp, "1.1", 0),
+	SYM(query_qp, "1.1", 0),
+	SYM(create_ah, "1.1", 0),
+	SYM(destroy_ah, "1.1", 0),
+	SYM(fork_init, "1.1", 0),
+	SYM(wc_status_str, "1.1", 0),
+	SYM(event_type_str, "1.1", 0),
+	SYM(reg_dmabuf_mr, "1.12", 1),
 #undef SYM
 };
+/* clang-format on */
+const size_t weft_ibv_symbol_count = sizeof(weft_ibv_symbols) / sizeof(weft_ibv_symbols[0]);
 
-static int load(const char *name, const char **message)
+// Pages registered with the device must not be copied on write when the
+// program forks, or the device goes on with the child's. Kernels from
+// 5.12 on copy pinned pages at once; there this call asks the kernel and
+// does nothing. On older ones it must come before the first registration
+// of the process; EINVAL: other code of the process has registered memory before.
+int weft_ibv_fork_init(void)
 {
-	void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-
-	if (!h) {
-		*message = dlerror();
-		return ENOENT;
-	}
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		*symbols[i].to = dlvsym(h, symbols[i].name, symbols[i].version);
-		if (!*symbols[i].to) {
-			*message = symbols[i].name;
-			dlclose(h);
-			return ENOSYS;
-		}
-	}
-	void *dmabuf = dlvsym(h, "ibv_reg_dmabuf_mr", "IBVERBS_1.12");
-	memcpy(&weft_ibv.reg_dmabuf_mr, &dmabuf, sizeof(dmabuf));
-	// Pages registered with the device must not be copied on write when the
-	// program forks, or the device goes on with the child's. Kernels from
-	// 5.12 on copy pinned pages at once; there this call asks the kernel and
-	// does nothing. On older ones it must come before the first registration
-	// of the process; EINVAL: other code of the process has registered memory before.
-	fork_status = weft_ibv.fork_init();
-	handle = h;
-	return 0;
+	return weft_ibv.fork_init();
 }
 
-int weft_ibv_load(const char *name, const char **message)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&lock);
-	if (!handle)
-		err = load(name, message);
-	pthread_mutex_unlock(&lock);
-	return err;
-}
-
-int weft_ibv_fork_status(void)
-{
-	return fork_status;
-}
 const char *weft_ibv_status_str(uint32_t status)
 {
 	return weft_ibv.wc_status_str(status);
