@@ -143,13 +143,14 @@ const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey
 // are able to, the offer that regions have their pages and keep them is taken, where there are
 // RDMA devices or NICs of Slingshot: a device may use them then without asking the process.
 //
-// fi.MRBasic and fi.MRScalable alone choose one of two models, before API 1.5 always one of them.
+// fi.MRBasic and fi.MRScalable alone choose one of two models, before API 1.5 always one of them: without a choice the
+// first, as libfabric's providers do, because applications of that time were written to it.
 func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 	switch {
 	case asked == fi.MRBasic || asked == fi.MRScalable:
 		return asked
 	case q.version < fi.Version(1, 5):
-		return fi.MRScalable
+		return fi.MRBasic
 	}
 	taken := asked & takenModes
 	if t.match != nil {

@@ -156,15 +156,15 @@ func mrModeCases() (list []attrCase) {
 		version     uint32
 		asked, want fi.MRMode
 	}{
-		{fi.Version(1, 0), 0, fi.MRScalable},
-		{fi.Version(1, 4), 0, fi.MRScalable},
+		{fi.Version(1, 0), 0, fi.MRBasic},
+		{fi.Version(1, 4), 0, fi.MRBasic},
 		{fi.Version(1, 4), fi.MRBasic, fi.MRBasic},
 		{fi.Version(1, 4), fi.MRScalable, fi.MRScalable},
 		{fi.Version(1, 5), 0, 0},
 		{fi.Version(1, 5), fi.MRBasic, fi.MRBasic},
 		{fi.Version(2, 0), fi.MRBasic, fi.MRBasic},
 		{fi.Version(1, 17), fi.MRScalable, fi.MRScalable},
-		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRScalable},
+		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRBasic},
 		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated,
 			fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
 		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, 0},

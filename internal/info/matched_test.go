@@ -196,7 +196,7 @@ func TestMatchedMemory(t *testing.T) {
 		}), fi.RMA | fi.Read, fi.MREndpoint | fi.MRAllocated, 0},
 		"basic": {version, newHints(func(h *fi.Info) { h.Domain.MRMode = fi.MRBasic }), 0, fi.MRBasic,
 			0},
-		"before modes": {fi.Version(1, 4), nil, 0, fi.MRScalable,
+		"before modes": {fi.Version(1, 4), nil, 0, fi.MRBasic,
 			every},
 	} {
 		infos, err := matching().GetInfo(c.version, "", "", 0, c.hints, native())

@@ -135,6 +135,25 @@ static void test_mr_mode(long arg)
 	}
 }
 
+/* Before API 1.5 regions are of one of two kinds: without a choice basic ones (1), which programs of that time expect. */
+static void test_mr_mode_old(long arg)
+{
+	(void)arg;
+	for (uint32_t minor = 0; minor < 5; minor++)
+		for (int asked = 0; asked <= 2; asked++) {
+			struct fi_info *h = plain(), *info = NULL;
+
+			h->domain_attr->mr_mode = asked;
+			h->caps = FI_TAGGED | FI_RMA | FI_REMOTE_READ;
+			OK(fi_getinfo(FI_VERSION(1, minor), NULL, NULL, 0, h, &info));
+			for (struct fi_info *p = info; p; p = p->next)
+				EXPECTF(p->domain_attr->mr_mode == (asked ? asked : 1),
+					"API 1.%u: asked for %d, got %#x", minor, asked, p->domain_attr->mr_mode);
+			fi_freeinfo(info);
+			fi_freeinfo(h);
+		}
+}
+
 static void test_addr_format(long arg)
 {
 	static const struct {
@@ -282,6 +301,7 @@ static const struct test tests[] = {
 	{ "modifiers", test_modifiers, 1, 0, 0 },
 	{ "mode", test_mode, 1, 0, 0 },
 	{ "mr_mode", test_mr_mode, 1, 0, 0 },
+	{ "mr_mode_old", test_mr_mode_old, 1, 0, 0 },
 	{ "addr_format", test_addr_format, 1, 0, 0 },
 	{ "limits", test_limits, 1, 0, 0 },
 	{ "order", test_order, 1, 0, 0 },
