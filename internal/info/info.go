@@ -97,7 +97,7 @@ const knownFlags = fi.Source | fi.NumericHost | fi.ProvAttrOnly | fi.Rescan | in
 // first. An empty node or service is an absent one. A nil cfg stands for the
 // defaults. Neither hints nor cfg is kept or changed.
 //
-// Errors wrap fi.ENODATA (nothing matches, or a name does not resolve),
+// Errors wrap fi.ENODATA (nothing matches, a name does not resolve, or a utility provider asks with FI_PROV_ATTR_ONLY),
 // fi.EBADFLAGS (unknown flags), fi.EINVAL (FI_SOURCE without node and service,
 // FI_ADDR_STR with a service). An API version below 1.0, which MPICH asks for first, is
 // answered as the oldest.
@@ -132,6 +132,9 @@ func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 		return nil, fmt.Errorf("flags %#x are unknown: %w", bad, fi.EBADFLAGS)
 	}
 	if q.flags&fi.ProvAttrOnly != 0 {
+		if q.flags&layered != 0 {
+			return nil, refuse("flags", "FI_PROV_ATTR_ONLY of a utility provider, which reads names, too")
+		}
 		return []*fi.Info{q.bare()}, nil
 	}
 	if q.flags&fi.Source != 0 && q.node == "" && q.service == "" {
