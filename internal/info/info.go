@@ -184,9 +184,11 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	if r != nil {
 		return nil, r
 	}
-	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
+	asked := *h.Tx
+	asked.MsgOrder |= t.impliedOrder(h.EP, caps)
+	tx, rtx := q.negotiateTx(asked, caps, given == nil, t)
 	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil, t)
-	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(h.Tx.MsgOrder, given == nil), t)
+	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(asked.MsgOrder, given == nil), caps, t)
 	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
 		return nil, r
