@@ -91,6 +91,9 @@ func infoFromC(c *C.struct_fi_info, version uint32) *fi.Info {
 	}
 }
 
+// longestAddr bounds what is read of an address, bytes. What an address has beyond its format counts for nothing.
+const longestAddr = 256
+
 // addrFromC copies an address. Applications pass string addresses with a length
 // that may or may not count the terminating NUL byte, or with none.
 func addrFromC(format C.uint32_t, addr unsafe.Pointer, n C.size_t) []byte {
@@ -100,7 +103,7 @@ func addrFromC(format C.uint32_t, addr unsafe.Pointer, n C.size_t) []byte {
 	if fi.AddrFormat(format) == fi.AddrStr {
 		return append([]byte(C.GoString((*C.char)(addr))), 0)
 	}
-	return C.GoBytes(addr, C.int(n))
+	return C.GoBytes(addr, C.int(min(n, longestAddr)))
 }
 
 func txFromC(c *C.struct_fi_tx_attr) *fi.TxAttr {
@@ -128,11 +131,14 @@ func rxFromC(c *C.struct_fi_rx_attr) *fi.RxAttr {
 	}
 }
 
-// keyFromC copies an authorisation key. A size that stands for something else
-// (FI_AV_AUTH_KEY) has no key.
+// keyFromC copies an authorisation key. One whose size stands for something else
+// (FI_AV_AUTH_KEY), or is too large for a key, is empty.
 func keyFromC(key *C.uint8_t, n C.size_t) []byte {
-	if key == nil || n == 0 || n > 1<<16 {
+	if key == nil || n == 0 {
 		return nil
+	}
+	if n > 1<<16 {
+		return []byte{}
 	}
 	return C.GoBytes(unsafe.Pointer(key), C.int(n))
 }

@@ -38,7 +38,7 @@ func domainKey(a *fi.DomainAttr) (authkey.Key, error) {
 	if a.AuthKeySize != fi.AVAuthKey {
 		return authkey.New(a.AuthKey, a.AuthKeySize, "")
 	}
-	if len(a.AuthKey) != 0 {
+	if a.AuthKey != nil {
 		return "", fmt.Errorf("a key with FI_AV_AUTH_KEY: %w", fi.EINVAL)
 	}
 	return "", nil

@@ -88,6 +88,8 @@ var attrCases = []attrCase{
 	{name: "rx iov limit", set: func(h *fi.Info) { h.Rx.IOVLimit = 5 }, refused: "rx_attr.iov_limit"},
 	{name: "rx buffered is ignored", set: func(h *fi.Info) { h.Rx.TotalBufferedRecv = max64 },
 		check: func(i *fi.Info) bool { return i.Rx.TotalBufferedRecv == 0 }},
+	{name: "rx buffered in 2.0", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Rx.TotalBufferedRecv = 1 },
+		refused: "rx_attr.total_buffered_recv"},
 
 	// Endpoint attributes.
 	{name: "ep default", set: func(h *fi.Info) {}, check: func(i *fi.Info) bool {
@@ -108,11 +110,21 @@ var attrCases = []attrCase{
 	{name: "message size limit", set: func(h *fi.Info) { h.EP.MaxMsgSize = 1<<40 + 1 },
 		refused: "ep_attr.max_msg_size"},
 	{name: "prefix", set: func(h *fi.Info) { h.EP.MsgPrefixSize = 8 }, refused: "ep_attr.msg_prefix_size"},
-	{name: "raw size", set: func(h *fi.Info) { h.EP.MaxOrderRAWSize = 1 }, refused: "ep_attr.max_order_raw_size"},
+	{name: "raw size", set: func(h *fi.Info) { h.EP.MaxOrderRAWSize = 1 }, check: func(i *fi.Info) bool {
+		return i.Tx.MsgOrder == fi.OrderRAW && i.EP.MaxOrderRAWSize == max64 && i.EP.MaxOrderWAWSize == 0
+	}},
 	{name: "raw size in order", set: func(h *fi.Info) { h.Tx.MsgOrder, h.EP.MaxOrderRAWSize = fi.OrderRMARAW, 1<<20 },
 		check: func(i *fi.Info) bool { return i.EP.MaxOrderRAWSize >= 1<<20 }},
-	{name: "war size", set: func(h *fi.Info) { h.EP.MaxOrderWARSize = 1 }, refused: "ep_attr.max_order_war_size"},
-	{name: "waw size", set: func(h *fi.Info) { h.EP.MaxOrderWAWSize = 1 }, refused: "ep_attr.max_order_waw_size"},
+	{name: "war size", set: func(h *fi.Info) { h.Tx.MsgOrder, h.EP.MaxOrderWARSize = fi.OrderSAS, max64 },
+		check: func(i *fi.Info) bool {
+			return i.Tx.MsgOrder == fi.OrderSAS|fi.OrderWAR && i.EP.MaxOrderWARSize == max64
+		}},
+	{name: "waw size", set: func(h *fi.Info) { h.EP.MaxOrderWAWSize = 1 }, check: func(i *fi.Info) bool {
+		return i.Tx.MsgOrder == fi.OrderWAW && i.EP.MaxOrderWAWSize == max64
+	}},
+	{name: "sizes of messages' order", set: func(h *fi.Info) {
+		h.Caps, h.EP.MaxOrderRAWSize, h.EP.MaxOrderWARSize, h.EP.MaxOrderWAWSize = fi.Msg, 1, max64, 8
+	}, check: func(i *fi.Info) bool { return i.Tx.MsgOrder == 0 && i.EP.MaxOrderRAWSize == 0 }},
 	{name: "tag fields", set: func(h *fi.Info) { h.EP.MemTagFormat = 0x30FF0000FF },
 		check: func(i *fi.Info) bool { return i.EP.MemTagFormat == 0x30FF0000FF }},
 	{name: "tag fields, small", set: func(h *fi.Info) { h.EP.MemTagFormat = 0x30FF },

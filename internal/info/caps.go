@@ -227,5 +227,5 @@ func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, 
 }
 
 // elsewhere is what a context may ask for in vain: capabilities of its endpoint that do not apply to
-// it, but for directions.
-func elsewhere(endpoint, applicable uint64) uint64 { return endpoint &^ (applicable | modifiers) }
+// it. Applications write those of the endpoint into both contexts.
+func elsewhere(endpoint, applicable uint64) uint64 { return endpoint &^ applicable }

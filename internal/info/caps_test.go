@@ -160,7 +160,14 @@ func TestContextCapabilities(t *testing.T) {
 		{name: "not asked of the endpoint", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Tagged },
 			refused: "tx_attr.caps"},
 		{name: "the other side's direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Msg|fi.Recv },
-			refused: "tx_attr.caps"},
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv},
+		{name: "the other side's direction only", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg, fi.Send },
+			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv},
+		{name: "the endpoint's in both", set: func(h *fi.Info) {
+			h.Caps = fi.Msg | fi.RMA | dirs | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite | fi.Source
+			h.Tx.Caps, h.Rx.Caps = h.Caps, h.Caps
+		}, tx: fi.Msg | fi.RMA | fi.Send | fi.Read | fi.Write,
+			rx: fi.Msg | fi.RMA | fi.Recv | fi.RemoteRead | fi.RemoteWrite | fi.Source},
 		{name: "receive on a send-only endpoint", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg|fi.Send, fi.Recv },
 			refused: "rx_attr.caps"},
 		{name: "unsupported", set: func(h *fi.Info) { h.Rx.Caps = fi.HMEM }, refused: "rx_attr.caps"},

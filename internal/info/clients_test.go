@@ -315,7 +315,10 @@ func TestMPICH(t *testing.T) {
 	if got, ok := CtxCaps(false, rx|fi.NamedRxCtx, caps); !ok || got&rx != rx || got&fi.NamedRxCtx != 0 {
 		t.Errorf("receive context: capabilities %#x, %v", got, ok)
 	}
-	if got, ok := CtxCaps(false, rx|fi.Send, caps); ok {
-		t.Errorf("receive context that sends: capabilities %#x", got)
+	if got, ok := CtxCaps(false, rx|fi.Send, caps); !ok || got&fi.Send != 0 {
+		t.Errorf("receive context with FI_SEND: capabilities %#x, %v", got, ok)
+	}
+	if got, ok := CtxCaps(false, rx|fi.Send, caps&^fi.Send); ok {
+		t.Errorf("receive context with FI_SEND, which its endpoint has not: capabilities %#x", got)
 	}
 }

@@ -33,10 +33,13 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 }
 
 // negotiateRx is negotiateTx for the receive attributes. The hint
-// total_buffered_recv is deprecated and ignored: unexpected data is bounded by
+// total_buffered_recv is to be 0 from API 2.0 on, and ignored before: unexpected data is bounded by
 // FI_WEFT_UNEXPECTED_BYTES.
 func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool, t epType) (*fi.RxAttr, *refusal) {
 	ctx, r := negotiateCtxCaps("rx_attr.caps", h.Caps, caps, rxCaps)
+	if q.version >= fi.Version(2, 0) {
+		r = firstRefusal(r, atMost("rx_attr.total_buffered_recv", h.TotalBufferedRecv, 0))
+	}
 	if r = firstRefusal(r,
 		subset("rx_attr.op_flags", h.OpFlags, RxOpFlags),
 		subset("rx_attr.msg_order", h.MsgOrder, t.orders()),
@@ -64,7 +67,7 @@ func CtxCaps(tx bool, asked, endpoint uint64) (uint64, bool) {
 }
 
 // Elsewhere returns the capabilities that a context may ask for in vain: those of its
-// endpoint that do not apply to it, but for directions. MPICH asks for FI_NAMED_RX_CTX at a
+// endpoint that do not apply to it. MPICH asks for FI_NAMED_RX_CTX at a
 // receive context.
 func Elsewhere(tx bool, endpoint uint64) uint64 { return elsewhere(endpoint, applicable(tx)) }
 

@@ -22,7 +22,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
+	if r := firstRefusal(q.checkModels(h), q.checkMRMode(h.MRMode), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
 		q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
 		return nil, r
 	}
@@ -175,6 +175,21 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 		taken |= fi.MRHMEM
 	}
 	return taken
+}
+
+// checkMRMode refuses fi.MRBasic and fi.MRScalable beside each other or other modes (fi_domain(3)), and other modes
+// before API 1.5, which brought them.
+func (q *query) checkMRMode(asked fi.MRMode) *refusal {
+	const attr = "domain_attr.mr_mode"
+	switch {
+	case asked == fi.MRBasic || asked == fi.MRScalable:
+		return nil
+	case asked&(fi.MRBasic|fi.MRScalable) != 0:
+		return refuse(attr, "%#x: FI_MR_BASIC and FI_MR_SCALABLE stand alone", int(asked))
+	case asked != 0 && q.version < fi.Version(1, 5):
+		return refuse(attr, "%#x: there are FI_MR_BASIC and FI_MR_SCALABLE before API 1.5", int(asked))
+	}
+	return nil
 }
 
 // checkHMEM refuses FI_HMEM on a host with GPUs to an application that does not

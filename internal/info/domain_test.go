@@ -9,7 +9,8 @@ import (
 )
 
 // domainCases has the attributes of domains and fabrics.
-var domainCases = slices.Concat(plainDomainCases, threadingCases(), mrModeCases(), provNameCases(), countCases())
+var domainCases = slices.Concat(plainDomainCases, threadingCases(), mrModeCases(), refusedModeCases(),
+	provNameCases(), countCases())
 
 var plainDomainCases = []attrCase{
 	{name: "domain default", set: func(h *fi.Info) {}, check: func(i *fi.Info) bool {
@@ -164,17 +165,38 @@ func mrModeCases() (list []attrCase) {
 		{fi.Version(1, 5), fi.MRBasic, fi.MRBasic},
 		{fi.Version(2, 0), fi.MRBasic, fi.MRBasic},
 		{fi.Version(1, 17), fi.MRScalable, fi.MRScalable},
-		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRBasic},
 		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated,
 			fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
 		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, 0},
-		{fi.Version(2, 0), -1, takenModes},
+		{fi.Version(2, 0), -1 &^ (fi.MRBasic | fi.MRScalable), takenModes},
+		{fi.Version(2, 0), fi.MRLocal | 1<<30, fi.MRLocal},
 	} {
 		list = append(list, attrCase{
 			name:    fmt.Sprintf("mr mode %#x in %d.%d", int(c.asked), fi.Major(c.version), fi.Minor(c.version)),
 			version: c.version,
 			set:     func(h *fi.Info) { h.Domain.MRMode = c.asked },
 			check:   func(i *fi.Info) bool { return i.Domain.MRMode == c.want },
+		})
+	}
+	return list
+}
+
+func refusedModeCases() (list []attrCase) {
+	for _, c := range []struct {
+		version uint32
+		asked   fi.MRMode
+	}{
+		{fi.Version(1, 4), fi.MRVirtAddr},
+		{fi.Version(1, 4), fi.MRBasic | fi.MRScalable},
+		{fi.Version(1, 4), fi.MRBasic | fi.MRLocal},
+		{fi.Version(1, 17), fi.MRBasic | fi.MRScalable},
+		{fi.Version(1, 17), fi.MRScalable | fi.MRLocal},
+		{fi.Version(2, 0), fi.MRBasic | fi.MRHMEM},
+		{fi.Version(2, 0), -1},
+	} {
+		list = append(list, attrCase{
+			name:    fmt.Sprintf("mr mode %#x in %d.%d", int(c.asked), fi.Major(c.version), fi.Minor(c.version)),
+			version: c.version, set: func(h *fi.Info) { h.Domain.MRMode = c.asked }, refused: "domain_attr.mr_mode",
 		})
 	}
 	return list

@@ -8,12 +8,15 @@ import (
 
 // negotiateEP returns the attributes of an endpoint of a type with a message
 // order for hints h, in a domain for hints domain.
-func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t epType) (*fi.EPAttr, *refusal) {
+func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order, caps uint64, t epType) (*fi.EPAttr, *refusal) {
 	tag, r := q.tagFormat(h.MemTagFormat, t)
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
 	protocol, version, rproto := q.protocol(&h, t)
 	raw, war, waw := t.orderedSizes(order)
+	if caps&(fi.RMA|fi.Atomic) == 0 {
+		h.MaxOrderRAWSize, h.MaxOrderWARSize, h.MaxOrderWAWSize = 0, 0, 0 // nothing to put in order
+	}
 	if r = firstRefusal(
 		rproto,
 		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
@@ -40,6 +43,24 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t 
 		AuthKey:         h.AuthKey,
 		AuthKeySize:     uint64(len(h.AuthKey)),
 	}, nil
+}
+
+// impliedOrder is the message order that hints for an endpoint with capabilities ask for by sizes of ordered data:
+// that is defined only where messages are in order (fi_endpoint(3)). The orders that a device keeps are its own.
+func (t epType) impliedOrder(h *fi.EPAttr, caps uint64) (order uint64) {
+	if caps&(fi.RMA|fi.Atomic) == 0 || t.match != nil {
+		return 0
+	}
+	if h.MaxOrderRAWSize != 0 {
+		order |= fi.OrderRAW
+	}
+	if h.MaxOrderWARSize != 0 {
+		order |= fi.OrderWAR
+	}
+	if h.MaxOrderWAWSize != 0 {
+		order |= fi.OrderWAW
+	}
+	return order
 }
 
 // orderedSize is the size of operations up to which data is in order, in bytes: any,

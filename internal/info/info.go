@@ -97,7 +97,7 @@ const knownFlags = fi.Source | fi.NumericHost | fi.ProvAttrOnly | fi.Rescan | in
 // first. An empty node or service is an absent one. A nil cfg stands for the
 // defaults. Neither hints nor cfg is kept or changed.
 //
-// Errors wrap fi.ENODATA (nothing matches, or a name does not resolve),
+// Errors wrap fi.ENODATA (nothing matches, a name does not resolve, or a utility provider asks with FI_PROV_ATTR_ONLY),
 // fi.EBADFLAGS (unknown flags), fi.EINVAL (FI_SOURCE without node and service,
 // FI_ADDR_STR with a service). An API version below 1.0, which MPICH asks for first, is
 // answered as the oldest.
@@ -132,6 +132,9 @@ func (q *query) run(hints *fi.Info) ([]*fi.Info, error) {
 		return nil, fmt.Errorf("flags %#x are unknown: %w", bad, fi.EBADFLAGS)
 	}
 	if q.flags&fi.ProvAttrOnly != 0 {
+		if q.flags&layered != 0 {
+			return nil, refuse("flags", "FI_PROV_ATTR_ONLY of a utility provider, which reads names, too")
+		}
 		return []*fi.Info{q.bare()}, nil
 	}
 	if q.flags&fi.Source != 0 && q.node == "" && q.service == "" {
@@ -181,9 +184,11 @@ func (q *query) negotiate(given *fi.Info, t epType) (*fi.Info, *refusal) {
 	if r != nil {
 		return nil, r
 	}
-	tx, rtx := q.negotiateTx(*h.Tx, caps, given == nil, t)
+	asked := *h.Tx
+	asked.MsgOrder |= t.impliedOrder(h.EP, caps)
+	tx, rtx := q.negotiateTx(asked, caps, given == nil, t)
 	rx, rrx := q.negotiateRx(*h.Rx, caps, given == nil, t)
-	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(h.Tx.MsgOrder, given == nil), t)
+	ep, rep := q.negotiateEP(*h.EP, h.Domain, order(asked.MsgOrder, given == nil), caps, t)
 	domain, rdomain := q.negotiateDomain(*h.Domain, caps, t)
 	if r := firstRefusal(rtx, rrx, rep, rdomain); r != nil {
 		return nil, r

@@ -217,6 +217,8 @@ func TestProvAttrOnly(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(infos, want) {
 		t.Errorf("got %+v, %v", infos, err)
 	}
+	_, err = testEnv().GetInfo(v117, "", "", fi.ProvAttrOnly|layered, nil, nil)
+	wantRefused(t, err, "flags") // it would read a fabric's name
 }
 
 func TestNoHints(t *testing.T) {

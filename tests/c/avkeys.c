@@ -48,6 +48,9 @@ static void test_getinfo(long unused)
 	hints->domain_attr->max_ep_auth_key = 0;
 	hints->ep_attr->type = FI_EP_MSG;
 	CHECK_RC(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info), -FI_ENODATA);
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->auth_key = calloc(1, 8); /* it has to be NULL */
+	CHECK_RC(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	fi_freeinfo(hints);
 	hints = keyed_hints(NULL, 0);
 	OK(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info));

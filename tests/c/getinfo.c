@@ -135,23 +135,87 @@ static void test_mr_mode(long arg)
 	}
 }
 
-/* Before API 1.5 regions are of one of two kinds: without a choice basic ones (1), which programs of that time expect. */
-static void test_mr_mode_old(long arg)
+/* FI_MR_BASIC and FI_MR_SCALABLE stand alone (fi_domain(3)), and there are no others before API 1.5: without a choice
+ * FI_MR_BASIC, which programs of that time expect. */
+static void test_mr_mode_refused(long arg)
 {
-	(void)arg;
-	for (uint32_t minor = 0; minor < 5; minor++)
-		for (int asked = 0; asked <= 2; asked++) {
-			struct fi_info *h = plain(), *info = NULL;
+	static const struct {
+		uint32_t version;
+		int mode, rc;
+	} modes[] = {
+		{ FI_VERSION(1, 17), FI_MR_BASIC, 0 },
+		{ FI_VERSION(1, 17), FI_MR_SCALABLE, 0 },
+		{ FI_VERSION(1, 17), FI_MR_BASIC | FI_MR_SCALABLE, -FI_ENODATA },
+		{ FI_VERSION(1, 17), FI_MR_BASIC | FI_MR_LOCAL, -FI_ENODATA },
+		{ FI_VERSION(1, 17), FI_MR_SCALABLE | FI_MR_PROV_KEY, -FI_ENODATA },
+		{ FI_VERSION(1, 17), -1, -FI_ENODATA },
+		{ FI_VERSION(1, 0), FI_MR_UNSPEC, 0 },
+		{ FI_VERSION(1, 4), FI_MR_UNSPEC, 0 },
+		{ FI_VERSION(1, 4), FI_MR_BASIC, 0 },
+		{ FI_VERSION(1, 4), FI_MR_BASIC | FI_MR_SCALABLE, -FI_ENODATA },
+		{ FI_VERSION(1, 4), FI_MR_VIRT_ADDR, -FI_ENODATA },
+	};
 
-			h->domain_attr->mr_mode = asked;
-			h->caps = FI_TAGGED | FI_RMA | FI_REMOTE_READ;
-			OK(fi_getinfo(FI_VERSION(1, minor), NULL, NULL, 0, h, &info));
-			for (struct fi_info *p = info; p; p = p->next)
-				EXPECTF(p->domain_attr->mr_mode == (asked ? asked : 1),
-					"API 1.%u: asked for %d, got %#x", minor, asked, p->domain_attr->mr_mode);
-			fi_freeinfo(info);
-			fi_freeinfo(h);
-		}
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		struct fi_info *h = plain(), *info = NULL;
+
+		h->mode = FI_LOCAL_MR;
+		h->domain_attr->mr_mode = modes[i].mode;
+		if (test_is_weft() || modes[i].rc)
+			EXPECT_RC(fi_getinfo(modes[i].version, NULL, NULL, 0, h, &info), modes[i].rc);
+		if (info)
+			EXPECT(info->domain_attr->mr_mode == (modes[i].mode ? modes[i].mode : FI_MR_BASIC));
+		fi_freeinfo(info);
+		fi_freeinfo(h);
+	}
+}
+
+/* Applications write the capabilities of the endpoint into both contexts: each has those that apply to it. */
+static void test_context_caps(long arg)
+{
+	const uint64_t tx = FI_SEND | FI_READ | FI_WRITE, rx = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+	struct fi_info *h = plain(), *info;
+
+	(void)arg;
+	h->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV | tx | rx;
+	h->tx_attr->caps = h->rx_attr->caps = h->caps;
+	info = ask(h);
+	if (test_is_weft())
+		CHECK(info != NULL);
+	for (struct fi_info *p = info; p; p = p->next)
+		EXPECT((p->tx_attr->caps & tx) == tx && (p->rx_attr->caps & rx) == rx);
+	if (test_is_weft())
+		EXPECT(!(info->tx_attr->caps & rx) && !(info->rx_attr->caps & tx));
+	fi_freeinfo(info);
+	fi_freeinfo(h);
+}
+
+/* Sizes of ordered data ask for the order, where there is data to put in order. */
+static void test_order_sizes(long arg)
+{
+	static const uint64_t caps[] = { FI_RMA, FI_ATOMIC, FI_MSG | FI_RMA };
+	struct fi_info *h = plain(), *info;
+
+	(void)arg;
+	h->ep_attr->max_order_waw_size = 8;
+	for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
+		h->caps = caps[i];
+		info = ask(h);
+		if (test_is_weft())
+			CHECK(info != NULL);
+		for (struct fi_info *p = info; p; p = p->next)
+			EXPECTF(p->ep_attr->max_order_waw_size >= 8 && p->tx_attr->msg_order & FI_ORDER_WAW,
+				"size %zu, order %#llx", p->ep_attr->max_order_waw_size,
+				(unsigned long long)p->tx_attr->msg_order);
+		fi_freeinfo(info);
+	}
+	h->caps = FI_MSG;
+	info = ask(h);
+	if (test_is_weft())
+		EXPECTF(info && !info->tx_attr->msg_order, "sizes of what is not there are refused");
+	fi_freeinfo(info);
+	fi_freeinfo(h);
 }
 
 static void test_addr_format(long arg)
@@ -301,7 +365,9 @@ static const struct test tests[] = {
 	{ "modifiers", test_modifiers, 1, 0, 0 },
 	{ "mode", test_mode, 1, 0, 0 },
 	{ "mr_mode", test_mr_mode, 1, 0, 0 },
-	{ "mr_mode_old", test_mr_mode_old, 1, 0, 0 },
+	{ "mr_mode_refused", test_mr_mode_refused, 1, 0, 0 },
+	{ "context_caps", test_context_caps, 1, 0, 0 },
+	{ "order_sizes", test_order_sizes, 1, 0, 0 },
 	{ "addr_format", test_addr_format, 1, 0, 0 },
 	{ "limits", test_limits, 1, 0, 0 },
 	{ "order", test_order, 1, 0, 0 },

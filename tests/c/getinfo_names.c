@@ -240,6 +240,15 @@ static void test_flags(long arg)
 	CHECKF(found == 1, "listed %d times", found);
 	fi_freeinfo(info);
 	info = NULL;
+	/* With another flag libfabric has utility providers ask, too. */
+	for (int named = 0; named < 2; named++) {
+		int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_PROV_ATTR_ONLY | FI_SOURCE, named ? h : NULL,
+				    &info);
+
+		EXPECTF(rc == 0 || rc == -FI_ENODATA, "fi_getinfo = %d", rc);
+		fi_freeinfo(info);
+		info = NULL;
+	}
 	EXPECT(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_MULTICAST, h, &info) < 0);
 	EXPECT(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_SOURCE, h, &info) <= 0);
 	fi_freeinfo(info);
