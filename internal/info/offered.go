@@ -39,6 +39,12 @@ func CheckDomain(cfg *config.Config, i *fi.Info) error {
 		subset("domain_attr.caps", h.Domain.Caps, domainCaps), trafficClass("domain_attr.tclass", h.Domain.TClass)))
 }
 
+// CheckEndpoint reports what of an endpoint's attributes is not offered: Complete of [Defaults] does, for endpoints of a
+// domain. The error wraps fi.EINVAL.
+func CheckEndpoint(cfg *config.Config, i *fi.Info) error {
+	return asError((&Defaults{Config: cfg}).checkEndpoint(i))
+}
+
 // checkEndpoint reports what of an endpoint's attributes is offered to no hints. What given leaves out passes.
 func (d *Defaults) checkEndpoint(given *fi.Info) *refusal {
 	h := complete(given)

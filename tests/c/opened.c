@@ -117,6 +117,38 @@ static void test_domain(long arg)
 	stop();
 }
 
+#define PEP(change, want) OPENED(fid_pep, fi_passive_ep, change, want)
+#define fid_pep_of fabric
+
+static void test_passive(long arg)
+{
+	(void)arg;
+	start();
+	fi_freeinfo(info);
+	info = fi_allocinfo();
+	info->fabric_attr->prov_name = strdup(test_provider());
+	info->ep_attr->type = FI_EP_MSG;
+	{
+		struct fi_info *hints = info;
+
+		OK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
+		fi_freeinfo(hints);
+	}
+	PEP(mode = 0, 0);
+	PEP(caps = FI_MSG, 0);
+	if (test_is_weft()) {
+		PEP(caps |= FI_MULTICAST, -FI_EINVAL);
+		PEP(ep_attr->type = (enum fi_ep_type)99, -FI_EINVAL);
+		PEP(ep_attr->protocol = 999, -FI_EINVAL);
+		PEP(ep_attr->max_msg_size = SIZE_MAX, -FI_EINVAL);
+		PEP(ep_attr->rx_ctx_cnt = 2, -FI_EINVAL);
+		PEP(tx_attr->size = SIZE_MAX, -FI_EINVAL);
+		PEP(tx_attr->op_flags = ~0ull, -FI_EINVAL);
+		PEP(rx_attr->msg_order = ~0ull, -FI_EINVAL);
+	}
+	stop();
+}
+
 /* A shared receive context with one attribute. */
 #define SRX(field, value) \
 	do { \
@@ -145,6 +177,7 @@ static void test_shared(long arg)
 static const struct test tests[] = {
 	{ "endpoint", test_endpoint, 1, 0, 0 },
 	{ "domain", test_domain, 1, 0, 0 },
+	{ "passive", test_passive, 1, 0, 0 },
 	{ "shared", test_shared, 1, 0, 0 },
 };
 
