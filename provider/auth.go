@@ -59,7 +59,7 @@ func (d *Domain) defaults() *info.Defaults {
 	if d.Matches() && d.info.Tx != nil {
 		inject = d.info.Tx.InjectSize // the device's limit
 	}
-	return &info.Defaults{Own: d.info, Format: d.format, Inject: inject}
+	return &info.Defaults{Own: d.info, Format: d.format, Inject: inject, Config: d.cfg}
 }
 
 // complete completes the attributes of an endpoint, its authorisation key included. The error, which is in the log,

@@ -82,21 +82,21 @@ func TestAttributesRefused(t *testing.T) {
 			i.Tx = &fi.TxAttr{InjectSize: 1 << 30}
 			_, err := d.OpenEndpoint(i)
 			return err
-		}, "inject 1073741824 bytes"},
+		}, "tx_attr.inject_size: 1073741824 exceeds"},
 		"key": {func(i *fi.Info) error {
 			i.EP = &fi.EPAttr{Type: fi.EPRDM, AuthKeySize: 9}
 			_, err := d.OpenEndpoint(i)
 			return err
-		}, "key of 9 bytes"},
+		}, "ep_attr.auth_key_size: 9 bytes without a key"},
 		"scalable endpoint": {func(i *fi.Info) error {
 			i.Tx = &fi.TxAttr{IOVLimit: 999}
 			_, err := d.OpenScalable(i)
 			return err
-		}, "999 elements"},
+		}, "tx_attr.iov_limit: 999 exceeds"},
 		"shared context": {func(*fi.Info) error {
 			_, err := d.OpenSharedRx(&fi.RxAttr{IOVLimit: 998})
 			return err
-		}, "998 elements"},
+		}, "rx_attr.iov_limit: 998 exceeds"},
 	} {
 		out.Reset()
 		err := c.open(testInfo())

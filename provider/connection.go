@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
+	offers "github.com/weft-fabric/weft/internal/info"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/cm"
 	"github.com/weft-fabric/weft/provider/internal/conn"
@@ -49,6 +50,9 @@ type (
 
 // OpenPassive opens a passive endpoint: see [conn.OpenPassive].
 func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
+	if err := offers.CheckEndpoint(f.cfg, info); err != nil {
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: %v", err)
+	}
 	return conn.OpenPassive(passiveOwner{f}, info)
 }
 

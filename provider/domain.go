@@ -140,10 +140,7 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
 		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
 	}
-	if _, ok := fi.DSCP(a.TClass); !ok {
-		return fmt.Errorf("traffic class %#x: %w", a.TClass, fi.EINVAL)
-	}
-	return nil
+	return offers.CheckDomain(f.cfg, info)
 }
 
 // offers reports whether a progress model is one that weft has: automatic

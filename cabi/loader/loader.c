@@ -93,12 +93,7 @@ static int getinfo(struct slot *s, uint32_t version, const char *node, const cha
 			 (unsigned long long)(flags & ~WEFT_GETINFO_FLAGS));
 		return -FI_EBADFLAGS;
 	}
-	if ((flags & FI_PROV_ATTR_ONLY) && (flags & WEFT_GETINFO_UTILITY)) {
-		WEFT_LOG(&s->host, FI_LOG_INFO,
-			 "fi_getinfo: FI_PROV_ATTR_ONLY refused: a utility provider reads names, too\n");
-		return -FI_ENODATA;
-	}
-	if (flags & FI_PROV_ATTR_ONLY)
+	if ((flags & FI_PROV_ATTR_ONLY) && !(flags & WEFT_GETINFO_UTILITY))
 		return attributes(s, info);
 	if (weft_unwanted(&s->host, version, flags, hints))
 		return -FI_ENODATA;

@@ -4,19 +4,27 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/names"
 )
 
 // Defaults complete the attributes with which an application opens an endpoint or a context in a domain. Immutable.
 type Defaults struct {
 	Own    *fi.Info // what the domain was opened with
 	Format fi.AddrFormat
-	Inject uint64 // the most bytes that are injected
+	Inject uint64         // the most bytes that are injected
+	Config *config.Config // nil: the defaults
 }
 
 // Complete returns a copy of given in which everything that an endpoint needs
 // is set, from the domain's own description where given leaves it out, and what its
-// capabilities imply. Errors: fi.EINVAL for sizes beyond what the domain offers.
+// capabilities imply. Errors: fi.EINVAL for what is not offered.
 func (d *Defaults) Complete(given *fi.Info) (*fi.Info, error) {
+	if d.Format != names.Matched { // a device has its own limits
+		if err := asError(d.checkEndpoint(given)); err != nil {
+			return nil, err
+		}
+	}
 	full, own := given.Clone(), d.Own
 	if full.Caps == 0 {
 		full.Caps = own.Caps
@@ -76,6 +84,11 @@ func (d *Defaults) CompleteRx(attr *fi.RxAttr) (*fi.RxAttr, error) {
 	rx := *own
 	if attr != nil {
 		rx = *attr
+		if d.Format != names.Matched {
+			if err := asError(opening(d.Config, 0).checkRx(rx, epTypes[0])); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if rx.Size == 0 {
 		rx.Size = own.Size

@@ -43,15 +43,64 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestDomainRefused: what fi_getinfo refuses as hints for a domain is not opened.
+func TestDomainRefused(t *testing.T) {
+	if err := CheckDomain(nil, get(t, v117, nil)[0]); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(d *fi.DomainAttr){
+		"two modes":    func(d *fi.DomainAttr) { d.MRMode = fi.MRBasic | fi.MRScalable },
+		"mixed modes":  func(d *fi.DomainAttr) { d.MRMode = fi.MRBasic | fi.MRLocal },
+		"key size":     func(d *fi.DomainAttr) { d.MRKeySize = MRKeySize + 1 },
+		"data size":    func(d *fi.DomainAttr) { d.CQDataSize = CQDataSize + 1 },
+		"queues":       func(d *fi.DomainAttr) { d.CQCnt = max64 },
+		"endpoints":    func(d *fi.DomainAttr) { d.EPCnt = max64 },
+		"sharing":      func(d *fi.DomainAttr) { d.MaxEPSRxCtx = MaxSharing + 1 },
+		"parts":        func(d *fi.DomainAttr) { d.MRIOVLimit = MRIOVLimit + 1 },
+		"error data":   func(d *fi.DomainAttr) { d.MaxErrData = max64 },
+		"keys":         func(d *fi.DomainAttr) { d.MaxEPAuthKey = max64 },
+		"groups":       func(d *fi.DomainAttr) { d.MaxGroupID = 1 },
+		"capabilities": func(d *fi.DomainAttr) { d.Caps = fi.Msg },
+		"class":        func(d *fi.DomainAttr) { d.TClass = 0x7fff },
+	} {
+		i := get(t, v117, nil)[0]
+		change(i.Domain)
+		if err := CheckDomain(nil, i); fi.ErrnoOf(err) != fi.EINVAL {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestDefaultsRefused: attributes beyond the limits are refused.
 func TestDefaultsRefused(t *testing.T) {
 	for what, change := range map[string]func(d *Defaults, given *fi.Info){
-		"inject":          func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{InjectSize: 257} },
-		"transmit vector": func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{IOVLimit: IOVLimit + 1} },
-		"traffic class":   func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{TClass: 0x7fff} },
-		"receive vector":  func(d *Defaults, given *fi.Info) { given.Rx = &fi.RxAttr{IOVLimit: IOVLimit + 1} },
-		"no endpoint":     func(d *Defaults, given *fi.Info) { d.Own.EP = nil },
-		"no transmits":    func(d *Defaults, given *fi.Info) { d.Own.Tx = nil },
+		"inject":              func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{InjectSize: 257} },
+		"transmit vector":     func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{IOVLimit: IOVLimit + 1} },
+		"traffic class":       func(d *Defaults, given *fi.Info) { given.Tx = &fi.TxAttr{TClass: 0x7fff} },
+		"receive vector":      func(d *Defaults, given *fi.Info) { given.Rx = &fi.RxAttr{IOVLimit: IOVLimit + 1} },
+		"type":                func(d *Defaults, given *fi.Info) { given.EP.Type = 99 },
+		"capability":          func(d *Defaults, given *fi.Info) { given.Caps |= 1 << 40 },
+		"transmit capability": func(d *Defaults, given *fi.Info) { given.Tx.Caps = max64 },
+		"receive capability":  func(d *Defaults, given *fi.Info) { given.Rx.Caps = max64 },
+		"transmit order":      func(d *Defaults, given *fi.Info) { given.Tx.MsgOrder = max64 },
+		"receive order":       func(d *Defaults, given *fi.Info) { given.Rx.MsgOrder = max64 },
+		"completion order":    func(d *Defaults, given *fi.Info) { given.Tx.CompOrder = fi.OrderStrict },
+		"transmit flags":      func(d *Defaults, given *fi.Info) { given.Tx.OpFlags = fi.CommitComplete },
+		"receive flags":       func(d *Defaults, given *fi.Info) { given.Rx.OpFlags = fi.Inject },
+		"transmit size":       func(d *Defaults, given *fi.Info) { given.Tx.Size = MaxCtxSize + 1 },
+		"receive size":        func(d *Defaults, given *fi.Info) { given.Rx.Size = MaxCtxSize + 1 },
+		"remote vector":       func(d *Defaults, given *fi.Info) { given.Tx.RMAIOVLimit = IOVLimit + 1 },
+		"protocol":            func(d *Defaults, given *fi.Info) { given.EP.Protocol = fi.ProtoSHM },
+		"version":             func(d *Defaults, given *fi.Info) { given.EP.ProtocolVersion = 99 },
+		"message size":        func(d *Defaults, given *fi.Info) { given.EP.MaxMsgSize = max64 },
+		"prefix":              func(d *Defaults, given *fi.Info) { given.EP.MsgPrefixSize = 8 },
+		"contexts":            func(d *Defaults, given *fi.Info) { given.EP.TxCtxCnt = MaxCtx + 1 },
+		"tags of datagrams":   func(d *Defaults, given *fi.Info) { given.EP.Type = fi.EPDgram },
+		"contexts of datagram": func(d *Defaults, given *fi.Info) {
+			given.Caps, given.EP.Type, given.EP.RxCtxCnt = fi.Msg, fi.EPDgram, 2
+		},
+		"no endpoint":  func(d *Defaults, given *fi.Info) { d.Own.EP = nil },
+		"no transmits": func(d *Defaults, given *fi.Info) { d.Own.Tx = nil },
 	} {
 		d, given := Defaults{Own: opened(), Inject: 256}, opened()
 		change(&d, given)
