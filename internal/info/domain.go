@@ -22,8 +22,8 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h), q.checkMRMode(h.MRMode), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
-		q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
+	if r := firstRefusal(q.checkModels(h), q.checkMRMode(h.MRMode), q.domainKeys(&h, t), q.checkCounts(h, t),
+		q.checkHMEM(h, caps), q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
 		return nil, r
 	}
 	control, data := q.progress(h)
