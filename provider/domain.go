@@ -131,26 +131,8 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 		return fmt.Errorf("no name: %w", fi.EINVAL)
 	case info.Fabric != nil && info.Fabric.Name != "" && info.Fabric.Name != f.attr.Name:
 		return fmt.Errorf("%s is in fabric %q, not %q: %w", a.Name, info.Fabric.Name, f.attr.Name, fi.EINVAL)
-	case a.Threading < fi.ThreadUnspec || a.Threading > fi.ThreadEndpoint:
-		return fmt.Errorf("threading model %d: %w", a.Threading, fi.EINVAL)
-	case !f.offers(a.ControlProgress) || !f.offers(a.DataProgress):
-		return fmt.Errorf("progress models %d and %d: %w", a.ControlProgress, a.DataProgress, fi.EINVAL)
-	case a.ResourceMgmt < fi.RMUnspec || a.ResourceMgmt > fi.RMEnabled:
-		return fmt.Errorf("resource management %d: %w", a.ResourceMgmt, fi.EINVAL)
-	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
-		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
 	}
 	return offers.CheckDomain(f.cfg, info)
-}
-
-// offers reports whether a progress model is one that weft has: automatic
-// progress needs a thread.
-func (f *Fabric) offers(p fi.Progress) bool {
-	switch p {
-	case fi.ProgressUnspec, fi.ProgressManual, fi.ProgressControlUnified:
-		return true
-	}
-	return p == fi.ProgressAuto && f.cfg.ProgressThread != config.No
 }
 
 // Close closes the domain. fi.EBUSY while it has open objects.

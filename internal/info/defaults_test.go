@@ -60,6 +60,11 @@ func TestDomainRefused(t *testing.T) {
 		"error data":   func(d *fi.DomainAttr) { d.MaxErrData = max64 },
 		"keys":         func(d *fi.DomainAttr) { d.MaxEPAuthKey = max64 },
 		"groups":       func(d *fi.DomainAttr) { d.MaxGroupID = 1 },
+		"threading":    func(d *fi.DomainAttr) { d.Threading = 99 },
+		"progress":     func(d *fi.DomainAttr) { d.DataProgress = 99 },
+		"control":      func(d *fi.DomainAttr) { d.ControlProgress = 99 },
+		"management":   func(d *fi.DomainAttr) { d.ResourceMgmt = 99 },
+		"vector":       func(d *fi.DomainAttr) { d.AVType = 99 },
 		"capabilities": func(d *fi.DomainAttr) { d.Caps = fi.Msg },
 		"class":        func(d *fi.DomainAttr) { d.TClass = 0x7fff },
 	} {

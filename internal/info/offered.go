@@ -27,20 +27,21 @@ func asError(r *refusal) error {
 	return fmt.Errorf("%s: %s: %w", r.attr, r.why, fi.EINVAL)
 }
 
-// CheckDomain reports what of a domain's attributes is not offered: sizes, counts, capabilities and registration modes.
-// The error wraps fi.EINVAL. Domains of matched endpoints have their own limits, and pass.
+// CheckDomain reports what of a domain's attributes is not offered: models, sizes, counts, capabilities and
+// registration modes. The error wraps fi.EINVAL. Domains of matched endpoints have their own limits: only models count.
 func CheckDomain(cfg *config.Config, i *fi.Info) error {
-	if Matched(cfg, i) {
-		return nil
-	}
 	h := complete(i)
 	q := opening(cfg, h.Fabric.APIVersion)
+	r := firstRefusal(q.checkModels(*h.Domain), trafficClass("domain_attr.tclass", h.Domain.TClass))
+	if r != nil || Matched(q.cfg, i) {
+		return asError(r)
+	}
 	return asError(firstRefusal(q.checkMRMode(h.Domain.MRMode), q.checkCounts(*h.Domain, epTypes[0]),
-		subset("domain_attr.caps", h.Domain.Caps, domainCaps), trafficClass("domain_attr.tclass", h.Domain.TClass)))
+		subset("domain_attr.caps", h.Domain.Caps, domainCaps)))
 }
 
-// CheckEndpoint reports what of an endpoint's attributes is not offered: Complete of [Defaults] does, for endpoints of a
-// domain. The error wraps fi.EINVAL.
+// CheckEndpoint reports what of an endpoint's attributes is not offered, as Complete of [Defaults] does for endpoints
+// of a domain. The error wraps fi.EINVAL.
 func CheckEndpoint(cfg *config.Config, i *fi.Info) error {
 	return asError((&Defaults{Config: cfg}).checkEndpoint(i))
 }
