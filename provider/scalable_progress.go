@@ -3,6 +3,7 @@ package provider
 import (
 	"slices"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 )
 
@@ -31,8 +32,11 @@ func (s *Scalable) join(e *Endpoint) error {
 }
 
 // serve makes readers of all transmit contexts' queues serve all silent contexts. The caller has s.mu.
-func (s *Scalable) serve() error {
-	for _, q := range s.transmitQueues() {
+func (s *Scalable) serve() error { return s.serveBy(s.transmitQueues()...) }
+
+// serveBy makes readers of queues serve all silent contexts. The caller has s.mu.
+func (s *Scalable) serveBy(queues ...queue) error {
+	for _, q := range queues {
 		for _, rx := range s.silent {
 			if slices.Contains(s.serving, served{rx, q}) {
 				continue
@@ -69,9 +73,33 @@ func (s *Scalable) leave(e *Endpoint) {
 	is := func(other *Endpoint) bool { return other == e }
 	s.enabledCtxs = slices.DeleteFunc(s.enabledCtxs, is)
 	s.silent = slices.DeleteFunc(s.silent, is)
+	s.unserve()
+}
+
+// countLate binds a counter to an enabled context. If the context transmits, readers of the counter serve the silent
+// contexts, too. The caller has the context's mu.
+func (s *Scalable) countLate(e *Endpoint, c *cq.Counter, flags uint64) error {
+	if e.base.receivesOnly() {
+		return e.base.countLate(c, flags)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.serveBy(c)
+	if err == nil {
+		err = e.base.countLate(c, flags)
+	}
+	if err != nil {
+		s.unserve()
+	}
+	return err
+}
+
+// unserve takes back serveBy for contexts that are not silent ones any more, and for queues that no transmit context
+// has any more. The caller has s.mu.
+func (s *Scalable) unserve() {
 	stay := s.transmitQueues()
 	s.serving = slices.DeleteFunc(s.serving, func(v served) bool {
-		if v.rx != e && slices.Contains(stay, v.by) {
+		if slices.Contains(s.silent, v.rx) && slices.Contains(stay, v.by) {
 			return false
 		}
 		v.rx.base.noLongerBy(v.by)
