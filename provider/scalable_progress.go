@@ -28,11 +28,8 @@ func (s *Scalable) join(e *Endpoint) error {
 		}
 		s.silent = append(s.silent, e)
 	}
-	return s.serve()
+	return s.serveBy(s.transmitQueues()...)
 }
-
-// serve makes readers of all transmit contexts' queues serve all silent contexts. The caller has s.mu.
-func (s *Scalable) serve() error { return s.serveBy(s.transmitQueues()...) }
 
 // serveBy makes readers of queues serve all silent contexts. The caller has s.mu.
 func (s *Scalable) serveBy(queues ...queue) error {
@@ -76,22 +73,19 @@ func (s *Scalable) leave(e *Endpoint) {
 	s.unserve()
 }
 
-// countLate binds a counter to an enabled context. If the context transmits, readers of the counter serve the silent
-// contexts, too. The caller has the context's mu.
+// countLate binds a counter to an enabled endpoint, of s or, where that is nil, of none. If it is a context that
+// transmits, readers of the counter serve the silent contexts, too. The caller has the endpoint's mu.
 func (s *Scalable) countLate(e *Endpoint, c *cq.Counter, flags uint64) error {
-	if e.base.receivesOnly() {
+	if s == nil || e.base.receivesOnly() {
 		return e.base.countLate(c, flags)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.serveBy(c)
-	if err == nil {
-		err = e.base.countLate(c, flags)
+	defer s.unserve() // after an error
+	if err := s.serveBy(c); err != nil {
+		return err
 	}
-	if err != nil {
-		s.unserve()
-	}
-	return err
+	return e.base.countLate(c, flags)
 }
 
 // unserve takes back serveBy for contexts that are not silent ones any more, and for queues that no transmit context
@@ -99,18 +93,21 @@ func (s *Scalable) countLate(e *Endpoint, c *cq.Counter, flags uint64) error {
 func (s *Scalable) unserve() {
 	stay := s.transmitQueues()
 	s.serving = slices.DeleteFunc(s.serving, func(v served) bool {
-		if slices.Contains(s.silent, v.rx) && slices.Contains(stay, v.by) {
-			return false
+		gone := !slices.Contains(s.silent, v.rx) || !slices.Contains(stay, v.by)
+		if gone {
+			v.rx.base.transports.listenNoMore(v.by)
+			v.rx.base.detach(v.by)
 		}
-		v.rx.base.noLongerBy(v.by)
-		return true
+		return gone
 	})
 }
 
 // serveBy makes readers of a queue poll the endpoint, and threads that sleep on it listen to its doorbell and to what
 // comes from other hosts.
 func (e *peering) serveBy(q queue) error {
-	source, err := e.sourceFor(q)
+	var source *cq.Source
+	var err error
+	e.domain.drives.Do(func() { source, err = e.sourceOf(q) })
 	if err != nil {
 		return err
 	}
@@ -123,10 +120,4 @@ func (e *peering) serveBy(q queue) error {
 	}
 	e.transports.listenAlso(q)
 	return nil
-}
-
-// noLongerBy takes serveBy back.
-func (e *peering) noLongerBy(q queue) {
-	e.transports.listenNoMore(q)
-	e.detach(q)
 }
