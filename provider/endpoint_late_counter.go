@@ -48,8 +48,8 @@ func (e *bindings) fillCounters(h *hot.EP) {
 	}
 }
 
-// sourceOf returns the endpoint as threads that may sleep on a queue see it, or only poll it. If one can sleep on it and
-// on no queue of the endpoint, the endpoint gets its doorbell now. The caller has the lock of the domain's drives.
+// sourceOf returns the endpoint as threads that may sleep on a queue see it, or only poll it. If one can sleep on it
+// and on no queue of the endpoint, the endpoint gets its doorbell now. The caller has the lock of the domain's drives.
 func (e *peering) sourceOf(q queue) (*cq.Source, error) {
 	if !q.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil
