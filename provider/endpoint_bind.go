@@ -127,7 +127,7 @@ var errBound = fmt.Errorf("one is bound already: %w", fi.EINVAL)
 // fi.EBADFLAGS, fi.EINVAL for a direction that has a counter; after Enable those of a
 // doorbell that a counter with a wait object needs.
 func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
-	return e.base.bindCounter(c, flags, func() error { return e.base.countLate(c, flags) })
+	return e.base.bindCounter(c, flags, func() error { return e.base.scalable.countLate(e, c, flags) })
 }
 
 // bindCounter is BindCounter, where late does for an enabled endpoint what is to be done, nil: it is too late then.

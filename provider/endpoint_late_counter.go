@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
@@ -15,8 +16,11 @@ import (
 // countLate makes an enabled endpoint count with c. The caller has e.mu. What is under way
 // is counted if it ends later.
 func (e *peering) countLate(c *cq.Counter, flags uint64) error {
-	if err := e.listen(c); err != nil {
-		return fi.ErrnoOf(err)
+	if !slices.Contains(e.bound.attached, queue(c)) {
+		if err := e.serveBy(c); err != nil {
+			return fi.ErrnoOf(err)
+		}
+		e.bound.attached = append(e.bound.attached, c)
 	}
 	r := e.rx.acquire() // no receive and no operation of a peer is in progress
 	e.bound.setCounters(c, flags)
@@ -44,39 +48,8 @@ func (e *bindings) fillCounters(h *hot.EP) {
 	}
 }
 
-// listen makes readers of a counter poll the endpoint, and threads that sleep on it
-// listen to its doorbell, unless they do already. The caller has e.mu.
-func (e *peering) listen(c *cq.Counter) error {
-	for _, q := range e.bound.attached {
-		if q == queue(c) {
-			return nil
-		}
-	}
-	source, err := e.sourceFor(c)
-	if err != nil {
-		return err
-	}
-	if err := c.Attach(e.hot); err != nil {
-		return err
-	}
-	if err := c.AddSource(source); err != nil {
-		_ = c.Detach(e.hot) // it is attached
-		return err
-	}
-	e.bound.attached = append(e.bound.attached, c)
-	e.transports.listenAlso(c)
-	return nil
-}
-
-// sourceFor returns the endpoint as threads that may sleep on a queue see it, or only
-// poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
-// gets its doorbell now.
-func (e *peering) sourceFor(q queue) (source *cq.Source, err error) {
-	e.domain.drives.Do(func() { source, err = e.sourceOf(q) })
-	return source, err
-}
-
-// sourceOf is sourceFor for a caller that has the lock of the domain's drives.
+// sourceOf returns the endpoint as threads that may sleep on a queue see it, or only poll it. If one can sleep on it
+// and on no queue of the endpoint, the endpoint gets its doorbell now. The caller has the lock of the domain's drives.
 func (e *peering) sourceOf(q queue) (*cq.Source, error) {
 	if !q.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil

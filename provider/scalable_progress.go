@@ -3,6 +3,7 @@ package provider
 import (
 	"slices"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 )
 
@@ -27,12 +28,12 @@ func (s *Scalable) join(e *Endpoint) error {
 		}
 		s.silent = append(s.silent, e)
 	}
-	return s.serve()
+	return s.serveBy(s.transmitQueues()...)
 }
 
-// serve makes readers of all transmit contexts' queues serve all silent contexts. The caller has s.mu.
-func (s *Scalable) serve() error {
-	for _, q := range s.transmitQueues() {
+// serveBy makes readers of queues serve all silent contexts. The caller has s.mu.
+func (s *Scalable) serveBy(queues ...queue) error {
+	for _, q := range queues {
 		for _, rx := range s.silent {
 			if slices.Contains(s.serving, served{rx, q}) {
 				continue
@@ -69,20 +70,44 @@ func (s *Scalable) leave(e *Endpoint) {
 	is := func(other *Endpoint) bool { return other == e }
 	s.enabledCtxs = slices.DeleteFunc(s.enabledCtxs, is)
 	s.silent = slices.DeleteFunc(s.silent, is)
+	s.unserve()
+}
+
+// countLate binds a counter to an enabled endpoint, of s or, where that is nil, of none. If it is a context that
+// transmits, readers of the counter serve the silent contexts, too. The caller has the endpoint's mu.
+func (s *Scalable) countLate(e *Endpoint, c *cq.Counter, flags uint64) error {
+	if s == nil || e.base.receivesOnly() {
+		return e.base.countLate(c, flags)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.unserve() // after an error
+	if err := s.serveBy(c); err != nil {
+		return err
+	}
+	return e.base.countLate(c, flags)
+}
+
+// unserve takes back serveBy for contexts that are not silent ones any more, and for queues that no transmit context
+// has any more. The caller has s.mu.
+func (s *Scalable) unserve() {
 	stay := s.transmitQueues()
 	s.serving = slices.DeleteFunc(s.serving, func(v served) bool {
-		if v.rx != e && slices.Contains(stay, v.by) {
-			return false
+		gone := !slices.Contains(s.silent, v.rx) || !slices.Contains(stay, v.by)
+		if gone {
+			v.rx.base.transports.listenNoMore(v.by)
+			v.rx.base.detach(v.by)
 		}
-		v.rx.base.noLongerBy(v.by)
-		return true
+		return gone
 	})
 }
 
 // serveBy makes readers of a queue poll the endpoint, and threads that sleep on it listen to its doorbell and to what
 // comes from other hosts.
 func (e *peering) serveBy(q queue) error {
-	source, err := e.sourceFor(q)
+	var source *cq.Source
+	var err error
+	e.domain.drives.Do(func() { source, err = e.sourceOf(q) })
 	if err != nil {
 		return err
 	}
@@ -95,10 +120,4 @@ func (e *peering) serveBy(q queue) error {
 	}
 	e.transports.listenAlso(q)
 	return nil
-}
-
-// noLongerBy takes serveBy back.
-func (e *peering) noLongerBy(q queue) {
-	e.transports.listenNoMore(q)
-	e.detach(q)
 }

@@ -206,7 +206,10 @@ func (e *transportSet) listenAlso(q queue) {
 
 func (e *transportSet) listenNoMore(q queue) {
 	e.relisten(func(list []queue) []queue {
-		return slices.DeleteFunc(list, func(other queue) bool { return other == q })
+		if i := slices.Index(list, q); i >= 0 {
+			return slices.Delete(list, i, i+1)
+		}
+		return list
 	})
 }
 

@@ -451,8 +451,8 @@ static void test_threads(long threading)
 
 /* A receive context without a queue, as one has that peers only read from and write to: readers of the transmit
  * contexts' queues serve peers there, also those that sleep, whichever context is enabled first, and after one of them
- * has gone. */
-enum { RX_FIRST = 1, SLEEP = 2, ONE_CLOSED = 4 };
+ * has gone; so do those of a counter that is bound to an enabled one. */
+enum { RX_FIRST = 1, SLEEP = 2, ONE_CLOSED = 4, LATE = 8 };
 
 static void open_silent(struct sep *s, long how)
 {
@@ -503,18 +503,35 @@ static void close_silent(struct sep *s, long how)
 	node_close_domain(&s->n);
 }
 
+/* Awaits the n-th write of a context. */
+static ssize_t written(struct fid_cq *cq, struct fid_cntr *late, uint64_t n, long how)
+{
+	struct fi_cq_tagged_entry e;
+
+	if (late && how & SLEEP)
+		return fi_cntr_wait(late, n, 5000) ?: 1;
+	if (late)
+		return fi_cntr_read(late) >= n ? 1 : -FI_EAGAIN;
+	return how & SLEEP ? fi_cq_sread(cq, &e, 1, NULL, 5000) : fi_cq_read(cq, &e, 1);
+}
+
 static void test_silent(long how)
 {
+	struct fi_cntr_attr attr = { .wait_obj = how & SLEEP ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
+	struct fid_cntr *late = NULL;
 	static uint64_t words[4096], out[4096];
 	struct {
 		uint64_t addr, key;
 	} mine, theirs;
-	struct fi_cq_tagged_entry e;
 	struct fid_mr *mr;
 	struct sep s;
 	int peer = 1 - test_rank;
 
 	open_silent(&s, how);
+	if (how & LATE) {
+		OK(fi_cntr_open(s.n.domain, &attr, &late, NULL));
+		OK(fi_ep_bind(s.tx[1], &late->fid, FI_WRITE));
+	}
 	OK(fi_mr_reg(s.n.domain, words, sizeof(words), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
 	mine.addr = s.n.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)words : 0;
 	mine.key = fi_mr_key(mr);
@@ -533,16 +550,22 @@ static void test_silent(long how)
 		out[0] = k + 1;
 		do
 			rc = fi_writemsg(s.tx[1], &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
-		while (rc == -FI_EAGAIN && (fi_cq_read(s.txcq[1], &e, 0), now_ms() < end));
+		while (rc == -FI_EAGAIN && (written(s.txcq[1], late, ~0ull, how & ~SLEEP), now_ms() < end));
 		OK(rc);
 		do
-			rc = how & SLEEP ? fi_cq_sread(s.txcq[1], &e, 1, NULL, 5000) : fi_cq_read(s.txcq[1], &e, 1);
+			rc = written(s.txcq[1], late, k + 1, how);
 		while (rc == -FI_EAGAIN && now_ms() < end);
 		CHECKF(rc == 1, "write %d: %zd", k, rc);
 	}
 	barrier(&s.n);
 	CHECK(words[0] == 40);
 	OK(fi_close(&mr->fid));
+	if (late) {
+		CHECK_RC(fi_close(&late->fid), -FI_EBUSY);
+		OK(fi_close(&s.tx[1]->fid));
+		OK(fi_close(&late->fid)); /* the receive context does not keep it */
+		OK(fi_tx_context(s.ep, 1, NULL, &s.tx[1], NULL));
+	}
 	close_silent(&s, how);
 }
 
@@ -562,6 +585,8 @@ static const struct test tests[] = {
 	{ "silent_sleep", test_silent, 2, 60, SLEEP },
 	{ "silent_first_sleep", test_silent, 2, 60, RX_FIRST | SLEEP },
 	{ "silent_closed", test_silent, 2, 60, ONE_CLOSED | SLEEP },
+	{ "silent_late", test_silent, 2, 60, LATE },
+	{ "silent_late_sleep", test_silent, 2, 60, LATE | SLEEP },
 	{ "leave", test_leave, 2, 0, 0 },
 	{ "threads_safe", test_threads, 1, 0, FI_THREAD_SAFE },
 	{ "threads_completion", test_threads, 1, 0, FI_THREAD_COMPLETION },
