@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
@@ -19,6 +20,7 @@ type Send struct {
 	Flags   uint64 // of this operation
 	Context uint64
 	Work    uint64 // the number of the deferred work that it is, or 0
+	Thread  uint32 // the posting thread's number, 0 for goroutines: the completions of a thread use one ring
 	Tagged  bool
 	HasData bool // Data goes with the message
 	Inject  bool // it never completes
@@ -62,6 +64,10 @@ func (m *Send) Check(l Limits) (total uint64, err error) {
 	}
 	return total, nil
 }
+
+// ring is the ring of the queue that the message completes on, as one that the data plane posts: that of the stripe
+// that its thread prefers, also where another stripe is leased.
+func (m *Send) ring(ep *hot.EP) int { return 1 + int(m.Thread&ep.StripeMask) }
 
 // injects reports whether the caller may reuse the message's memory at once.
 func (m *Send) injects() bool { return m.Inject || m.Flags&fi.Inject != 0 }
