@@ -79,6 +79,9 @@ func deliver(d *hot.Delivery) uintptr {
 	if r == nil {
 		return hot.DeliveryGo
 	}
+	if d.Begun != begunNot {
+		behindOlder(d)
+	}
 	if d.After != afterNothing {
 		if code := proceed(d, ep, r); code != next {
 			return left(d, ep, code)
@@ -107,6 +110,15 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
 	return end(d, ep)
+}
+
+// behindOlder has completions go to the queues from here on, if the one that is read has some by now, which are to be
+// read before: of receives that the runtime has completed since, or errors.
+func behindOlder(d *hot.Delivery) {
+	to := d.Reader | d.TxReader // if both are set they are the same
+	if to != 0 && hasOlder((*hot.CQ)(pointer((*hot.Reader)(pointer(to)).CQ))) {
+		d.Reader, d.TxReader = 0, 0
+	}
 }
 
 // beginRings begins with the ring behind the last one.
