@@ -65,9 +65,8 @@ func Deliver(d *hot.Delivery, t *hot.Thread) uintptr {
 	if !resume(t) {
 		return hot.DeliveryGo
 	}
-	code := deliver(d)
-	pause(t)
-	return code
+	defer pause(t) // also where a program recovers from a fault at its own memory
+	return deliver(d)
 }
 
 // deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.

@@ -51,7 +51,7 @@ func (m *Send) Check(l Limits) (total uint64, err error) {
 		return 0, log.Reject(log.EPData, fi.EINVAL, "send: %d elements, at most %d", len(m.IOV), wire.IOVLimit)
 	}
 	for _, v := range m.IOV {
-		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
+		if v.Len > wire.MaxMessage || hmem.Nowhere(v) {
 			return 0, log.Reject(log.EPData, fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
 		}
 		total += v.Len
@@ -62,6 +62,7 @@ func (m *Send) Check(l Limits) (total uint64, err error) {
 	if m.injects() && total > l.Inject {
 		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", total, l.Inject)
 	}
+	hmem.Touch(m.IOV)
 	return total, nil
 }
 
