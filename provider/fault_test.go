@@ -25,7 +25,8 @@ func TestFault(t *testing.T) {
 	for range 300 { // more than a ring has slots, or an endpoint stripes
 		for _, size := range []int{8, 500, 4096} {
 			for _, iov := range [][]fi.IOVec{
-				iovOf(gone[:size]), append(iovOf(make([]byte, 8)), iovOf(gone[:size])...), {{Base: 8, Len: uint64(size)}},
+				iovOf(gone[:size]), append(iovOf(make([]byte, 8)), iovOf(gone[:size])...),
+				{{Base: 8, Len: uint64(size)}},
 			} {
 				if !faults(func() error {
 					return s.ep.Send(&SendArgs{IOV: iov, Dest: s.addr[s], Tag: 1, Tagged: true})
@@ -35,7 +36,8 @@ func TestFault(t *testing.T) {
 			}
 		}
 		if !faults(func() error {
-			return s.ep.PostRecv(&RecvArgs{IOV: []fi.IOVec{{Base: 8, Len: 8}}, Src: fi.AddrUnspec, Tag: 1, Tagged: true})
+			low := []fi.IOVec{{Base: 8, Len: 8}}
+			return s.ep.PostRecv(&RecvArgs{IOV: low, Src: fi.AddrUnspec, Tag: 1, Tagged: true})
 		}) {
 			t.Fatal("a receive in the first page")
 		}
@@ -57,7 +59,8 @@ func TestFaultReceived(t *testing.T) {
 	for n := range uint64(20) {
 		out := []byte{byte(n), 1, 2, 3, 4, 5, 6, 7}
 		for _, in := range [][]byte{gone[:8], make([]byte, 8)} {
-			if err := s.ep.PostRecv(&RecvArgs{IOV: iovOf(in), Src: fi.AddrUnspec, Tag: 1, Tagged: true}); err != nil {
+			a := &RecvArgs{IOV: iovOf(in), Src: fi.AddrUnspec, Tag: 1, Tagged: true}
+			if err := s.ep.PostRecv(a); err != nil {
 				t.Fatal(err)
 			}
 			if &in[0] == &gone[0] {
@@ -100,11 +103,13 @@ func faults(call func() error) (failed bool) {
 func passOne(t *testing.T, s *side, n uint64) {
 	t.Helper()
 	in, out := make([]byte, 8), []byte{byte(n), 1, 2, 3, 4, 5, 6, 7}
-	if err := s.ep.PostRecv(&RecvArgs{IOV: iovOf(in), Src: fi.AddrUnspec, Tag: 1, Tagged: true, Context: n}); err != nil {
+	a := &RecvArgs{IOV: iovOf(in), Src: fi.AddrUnspec, Tag: 1, Tagged: true, Context: n}
+	if err := s.ep.PostRecv(a); err != nil {
 		t.Fatal(err)
 	}
 	for err := error(fi.EAGAIN); err != nil; {
-		if err = s.ep.Send(&SendArgs{IOV: iovOf(out), Dest: s.addr[s], Tag: 1, Tagged: true, Context: n}); err != nil && err != fi.EAGAIN {
+		err = s.ep.Send(&SendArgs{IOV: iovOf(out), Dest: s.addr[s], Tag: 1, Tagged: true, Context: n})
+		if err != nil && err != fi.EAGAIN {
 			t.Fatal(err)
 		}
 	}
