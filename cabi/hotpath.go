@@ -80,7 +80,7 @@ func sendArgs(p *C.struct_weft_post, iov []fi.IOVec, on provider.Threshold) *pro
 	return &provider.SendArgs{
 		IOV: iov, Dest: fi.Addr(p.dest), Tag: uint64(p.header), Data: uint64(p.data), Flags: uint64(p.flags),
 		Context: uint64(p.context), Tagged: p.kind&hot.PostTagged != 0, HasData: p.kind&hot.PostData != 0,
-		Inject: p.kind&hot.PostInject != 0, On: on,
+		Inject: p.kind&hot.PostInject != 0, Thread: uint32(p.thread), On: on,
 	}
 }
 
@@ -222,7 +222,8 @@ func weftGoAfterPost(p *C.struct_weft_post) {
 	ep := p.ep
 	if p.todo&hot.TodoComplete != 0 {
 		if q, ok := handles.get(uint64(ep.tx_cq.handle)).(*cq.Queue); ok {
-			q.Complete(cq.Entry{Context: uint64(p.context), Flags: uint64(p.completion), Src: fi.AddrNotAvail})
+			q.CompletePost(1+int(p.thread&ep.stripe_mask),
+				cq.Entry{Context: uint64(p.context), Flags: uint64(p.completion), Src: fi.AddrNotAvail})
 		}
 	}
 	if p.todo&hot.TodoWakeCQ != 0 {

@@ -186,6 +186,7 @@ FIELD(struct weft_hot_cq, armed, 64, 4);
 FIELD(struct weft_hot_cq, signaled, 68, 4);
 FIELD(struct weft_hot_cq, overflow, 72, 8);
 FIELD(struct weft_hot_cq, corked, 80, 4);
+FIELD(struct weft_hot_cq, posts_kept, 84, 4);
 
 SIZE(struct weft_cq_ring, 128);
 FIELD(struct weft_cq_ring, head, 0, 8);

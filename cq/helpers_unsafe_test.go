@@ -55,7 +55,7 @@ type claimed struct {
 }
 
 func claim(q *Queue, n int) (claimed, bool) {
-	r := &q.rings[q.ringIndex(n)]
+	r := &q.rings[ringIndex(n, len(q.rings))]
 	at, pos, ok := r.Claim(hot.CQMarkEntry, cqring.Exclusive(q.hot))
 	return claimed{r, at, pos}, ok
 }

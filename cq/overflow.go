@@ -6,12 +6,12 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// overflow holds completions that found ring 0 full, first in, first out, in a
+// overflow holds completions that found their ring full, first in, first out, in a
 // circle of memory off the Go heap that doubles when it is full. A large one is
 // given back when it is empty.
 //
 // mu is not on the data path: it is taken only from the moment a completion
-// finds ring 0 full until the list is empty again.
+// finds its ring full until the list is empty again.
 type overflow struct {
 	mu    sync.Mutex
 	array mem.Array[kept]
@@ -26,14 +26,16 @@ const keepRing = 1024
 type kept struct {
 	entry Entry
 	mark  uint32
+	to    uint32 // the ring that it goes to
+	post  bool   // it is of an operation that completed when it was posted
 }
 
 // append puts a completion at the end. The caller holds mu.
-func (o *overflow) append(e *Entry, mark uint32) {
+func (o *overflow) append(k kept) {
 	if o.n == len(o.ring) {
 		o.grow()
 	}
-	o.ring[(o.head+o.n)%len(o.ring)] = kept{*e, mark}
+	o.ring[(o.head+o.n)%len(o.ring)] = k
 	o.n++
 }
 

@@ -10,10 +10,10 @@ import (
 
 // Writing completions to a queue. Any thread may.
 
-// ringIndex maps a ring number to one that exists: 0 is the progress engines',
+// ringIndex maps a ring number to one of so many that exist: 0 is the progress engines',
 // n the one of stripe n-1.
-func (q *Queue) ringIndex(n int) uint32 {
-	stripes := uint32(len(q.rings)) - 1 // 0 or a power of two
+func ringIndex(n, rings int) uint32 {
+	stripes := uint32(rings) - 1 // 0 or a power of two
 	if n <= 0 || stripes == 0 {
 		return 0
 	}
@@ -21,9 +21,9 @@ func (q *Queue) ringIndex(n int) uint32 {
 }
 
 // TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number, and
-// wakes readers that sleep. False: the ring is full and nothing has happened.
+// wakes readers that sleep. False: the ring is full, or posts are to wait, and nothing has happened.
 func (q *Queue) TryComplete(ring int, e Entry) bool {
-	if !q.rings[q.ringIndex(ring)].push(&e, hot.CQMarkEntry, cqring.Exclusive(q.hot)) {
+	if postsWait(q.hot) || !q.rings[ringIndex(ring, len(q.rings))].push(&e, hot.CQMarkEntry, cqring.Exclusive(q.hot)) {
 		return false
 	}
 	q.Wake()
@@ -31,7 +31,12 @@ func (q *Queue) TryComplete(ring int, e Entry) bool {
 }
 
 // Room reports whether TryComplete would succeed now. Another thread may take the room.
-func (q *Queue) Room(ring int) bool { return q.rings[q.ringIndex(ring)].HasRoom() }
+func (q *Queue) Room(ring int) bool {
+	return !postsWait(q.hot) && q.rings[ringIndex(ring, len(q.rings))].HasRoom()
+}
+
+// postsWait reports whether completions of posts are kept off the rings: later ones must not be read before those.
+func postsWait(q *hot.CQ) bool { return atomic.LoadUint32(&q.PostsKept) != 0 }
 
 // Unread is about how many completions are not read.
 func (q *Queue) Unread() uint64 {
@@ -55,26 +60,43 @@ func (q *Queue) CompleteError(e Entry, info ErrorInfo) {
 
 func (q *Queue) complete(e *Entry, mark uint32) {
 	if atomic.LoadUint64(&q.hot.Overflow) != 0 || !q.rings[0].push(e, mark, cqring.Exclusive(q.hot)) {
-		q.hold(e, mark)
+		q.hold(kept{entry: *e, mark: mark})
 	}
 	q.Wake()
 }
 
-// hold puts a completion on the overflow list, or on the ring if there is room
+// CompletePost is TryComplete that never fails, for an operation that has been posted: behind it later posts find no
+// room, until it is on its ring. On ring 0 it is as Complete.
+func (q *Queue) CompletePost(ring int, e Entry) {
+	if ring == 0 {
+		q.Complete(e)
+		return
+	}
+	if q.TryComplete(ring, e) {
+		return
+	}
+	q.hold(kept{entry: e, mark: hot.CQMarkEntry, to: ringIndex(ring, len(q.rings)), post: true})
+	q.Wake()
+}
+
+// hold puts a completion on the overflow list, or on its ring if there is room
 // by now and nothing waits.
-func (q *Queue) hold(e *Entry, mark uint32) {
+func (q *Queue) hold(k kept) {
 	q.overflow.mu.Lock()
 	defer q.overflow.mu.Unlock()
 	q.flush()
-	if q.overflow.n == 0 && q.rings[0].push(e, mark, cqring.Exclusive(q.hot)) {
+	if q.overflow.n == 0 && q.rings[k.to].push(&k.entry, k.mark, cqring.Exclusive(q.hot)) {
 		return
 	}
-	q.overflow.append(e, mark)
+	q.overflow.append(k)
+	if k.post {
+		atomic.StoreUint32(&q.hot.PostsKept, 1)
+	}
 	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
 }
 
-// FlushOverflow moves completions of the overflow list to ring 0 as far as there is room.
-// Readers call it when ring 0 is empty; it does nothing while another thread is
+// FlushOverflow moves completions of the overflow list to their rings as far as there is room.
+// Readers call it when the rings are empty; it does nothing while another thread is
 // at it.
 func (q *Queue) FlushOverflow() {
 	if !q.overflow.mu.TryLock() {
@@ -87,9 +109,12 @@ func (q *Queue) FlushOverflow() {
 // flush does it. The caller holds overflow.mu.
 func (q *Queue) flush() {
 	for o := &q.overflow; o.n > 0; o.drop() {
-		if h := o.first(); !q.rings[0].push(&h.entry, h.mark, cqring.Exclusive(q.hot)) {
+		if k := o.first(); !q.rings[k.to].push(&k.entry, k.mark, cqring.Exclusive(q.hot)) {
 			break
 		}
+	}
+	if q.overflow.n == 0 {
+		atomic.StoreUint32(&q.hot.PostsKept, 0)
 	}
 	atomic.StoreUint64(&q.hot.Overflow, uint64(q.overflow.n))
 }

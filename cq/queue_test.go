@@ -273,6 +273,31 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// TestPostsKept has completions of posts find their ring full: they are read in the order of the posts, also with
+// rings of their own that have room again before, and later posts find no room until they are on their ring.
+func TestPostsKept(t *testing.T) {
+	for _, stripes := range []int{0, 1, 4} {
+		q := open(t, fi.CQAttr{Size: 4}, Options{Stripes: stripes})
+		next, posted, dst := uint64(0), uint64(0), make([]Entry, 1)
+		for next < 100 {
+			for q.TryComplete(2, entry(posted)) {
+				posted++
+			}
+			if posted%3 == 0 {
+				q.CompletePost(2, entry(posted)) // another thread took the room
+				posted++
+				if q.Room(2) || q.TryComplete(2, entry(posted)) {
+					t.Fatalf("%d stripes: a post behind one that is kept", stripes)
+				}
+			}
+			if n, err := q.Read(dst); err != nil || n != 1 || dst[0] != entry(next) {
+				t.Fatalf("%d stripes: got %+v, %v, want %d", stripes, dst[0], err, next)
+			}
+			next++
+		}
+	}
+}
+
 // TestErrorWithoutMemory reads an error whose record could not be allocated.
 // TestErrorTurn shows that entries of other rings do not keep an error away.
 // TestTurns shows that a busy ring does not keep the others from being read.

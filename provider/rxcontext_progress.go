@@ -83,6 +83,7 @@ func (r *rxContext) advance() {
 		return // it is for the owner, under the owner's lock
 	}
 	if l := r.take(); l != nil {
+		defer l.give() // also where a program recovers from a fault at its own memory
 		if !l.dead {
 			l.progress()
 			l.advances++
@@ -91,7 +92,6 @@ func (r *rxContext) advance() {
 				l.housekeeping()
 			}
 		}
-		l.give()
 	}
 }
 

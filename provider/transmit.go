@@ -15,16 +15,16 @@ import (
 
 // SendArgs describes one transmit.
 type SendArgs struct {
-	IOV     []fi.IOVec
-	Dest    fi.Addr
-	Tag     uint64
-	Data    uint64
-	Flags   uint64 // of this operation: op_flags are merged in already where the call has no flags
-	Context uint64
-	Tagged  bool
-	HasData bool      // Data goes with the message
-	Inject  bool      // fi_inject forms: never a completion
-	On      Threshold // with fi.Trigger in Flags
+	IOV       []fi.IOVec
+	Dest      fi.Addr
+	Tag, Data uint64
+	Flags     uint64 // of this operation: op_flags are merged in already where the call has no flags
+	Context   uint64
+	Tagged    bool
+	HasData   bool      // Data goes with the message
+	Inject    bool      // fi_inject forms: never a completion
+	Thread    uint32    // number of the thread of C that posts it, 0: a goroutine does
+	On        Threshold // with fi.Trigger in Flags
 
 	work uint64 // the number of the deferred work that this is, or 0
 }
@@ -33,7 +33,7 @@ type SendArgs struct {
 func (s *SendArgs) message() messages.Send {
 	return messages.Send{
 		IOV: s.IOV, Dest: s.Dest, Tag: s.Tag, Data: s.Data, Flags: s.Flags, Context: s.Context, Work: s.work,
-		Tagged: s.Tagged, HasData: s.HasData, Inject: s.Inject,
+		Tagged: s.Tagged, HasData: s.HasData, Inject: s.Inject, Thread: s.Thread,
 	}
 }
 
@@ -126,15 +126,15 @@ func (h messagesHost) End(m messages.Ended) {
 		if q != nil {
 			q.CompleteError(entry, cq.ErrorInfo{Err: m.Status})
 		}
-	case m.Completes && (m.Ring == 0 || !q.TryComplete(m.Ring, entry)):
-		q.Complete(entry) // another thread may have taken the room: nothing is lost
+	case m.Completes:
+		q.CompletePost(m.Ring, entry) // another thread may have taken the room: nothing is lost
 	}
 	h.e.countWork(h.e.bound.txCntr.Load(), m.Work, m.Asked, m.Status != fi.Success, m.Total)
 }
 
-// Complete writes the completion of a message that is counted.
+// Complete writes the completion of a message that a goroutine has posted and that is counted.
 func (h messagesHost) Complete(context, flags uint64) {
-	h.e.bound.txCQ.Complete(cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail})
+	h.e.bound.txCQ.CompletePost(1, cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail})
 }
 
 // Act does what the data plane has left to do after completions.

@@ -68,11 +68,14 @@ struct weft_hot_cq {
 	/* line 1 */
 	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
-	_Atomic uint64_t overflow; /* Go: completions kept off the rings because ring 0 was full */
+	_Atomic uint64_t overflow; /* Go: completions kept off the rings because theirs was full */
 	/* 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them;
 	 * relaxed */
 	_Atomic uint32_t corked;
-	uint8_t pad1[44];
+	/* 1: some of those that are kept off the rings are of posts. Until those are on the rings posts are to be tried
+	 * again: a thread's completions are read in its order. Written under the list's lock, read by posts; seq_cst */
+	_Atomic uint32_t posts_kept;
+	uint8_t pad1[40];
 };
 
 /* weft_cq_ring is the header of one of a completion queue's rings; the slots follow. */

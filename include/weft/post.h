@@ -59,7 +59,7 @@ struct weft_post {
 	uint64_t flags; /* libfabric's, of this operation */
 	uint64_t context;
 	uint32_t kind; /* WEFT_POST_* */
-	/* data plane only: number of the thread, its line of counters, and the stripe that it prefers */
+	/* written by the data plane: number of the thread, its line of counters, and the stripe that it prefers */
 	uint32_t thread;
 	uint64_t key; /* one-sided: of the region */
 	/* data plane only: one-sided, the id of what waits for the answer, 0: none; with WEFT_POST_RETURN */

@@ -65,9 +65,8 @@ func Deliver(d *hot.Delivery, t *hot.Thread) uintptr {
 	if !resume(t) {
 		return hot.DeliveryGo
 	}
-	code := deliver(d)
-	pause(t)
-	return code
+	defer pause(t) // also where a program recovers from a fault at its own memory
+	return deliver(d)
 }
 
 // deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.
@@ -78,6 +77,9 @@ func deliver(d *hot.Delivery) uintptr {
 	r := ReceiverOf(rx)
 	if r == nil {
 		return hot.DeliveryGo
+	}
+	if d.Begun != begunNot {
+		behindOlder(d)
 	}
 	if d.After != afterNothing {
 		if code := proceed(d, ep, r); code != next {
@@ -107,6 +109,15 @@ func deliver(d *hot.Delivery) uintptr {
 	}
 	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
 	return end(d, ep)
+}
+
+// behindOlder has completions go to the queues from here on, if the one that is read has some by now, which are to be
+// read before: of receives that the runtime has completed since, or errors.
+func behindOlder(d *hot.Delivery) {
+	to := d.Reader | d.TxReader // if both are set they are the same
+	if to != 0 && hasOlder((*hot.CQ)(pointer((*hot.Reader)(pointer(to)).CQ))) {
+		d.Reader, d.TxReader = 0, 0
+	}
 }
 
 // beginRings begins with the ring behind the last one.

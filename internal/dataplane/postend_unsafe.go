@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
@@ -42,7 +43,8 @@ func (e *place) set(p *hot.Post, ep *hot.EP) {
 // queue is the queue, nil if there is none.
 func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
-// room finds the place, and reports whether the completion has room there now, as one that is not written always has.
+// room finds the place, and reports whether the completion has room there now, as one that is not written always has:
+// it has none either behind completions of posts that are kept off the rings, one of which may be the thread's.
 // Nothing is claimed: another thread may take the room.
 func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 	e.at = 0
@@ -52,7 +54,7 @@ func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 // vacant is room of an operation that writes a completion.
 func (e *place) vacant(p *hot.Post, ep *hot.EP) bool {
 	e.set(p, ep)
-	if mpsc.View(&e.ring).HasRoom() {
+	if mpsc.View(&e.ring).HasRoom() && atomic.LoadUint32(&e.queue().PostsKept) == 0 {
 		return true
 	}
 	countPost(p, ep, stats.ThreadNoCQ, 1)

@@ -199,6 +199,7 @@ func missed(r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.Recv
 		briefError((*hot.CQE)(pointer(s.slot)), post.Context, fi.Recv|fi.Tagged, post.Tag, fi.ENOMSG)
 		s.publish(q, hot.CQMarkError)
 		d.Todo |= hot.TodoWakeCQ
+		behindOlder(d)
 	}
 	drop(r, ep, rx, post, post.Flags)
 	stat(ep, stats.RxErrOther, 1)

@@ -47,6 +47,7 @@ func serveTransport(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 		}
 		fallthrough
 	case stepTransportGiven:
+		behindOlder(&p.Delivery)
 		p.Step = stepTransportTaken
 		return hot.PollTake
 	case stepTransportTaken:

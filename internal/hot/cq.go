@@ -72,9 +72,12 @@ type CQ struct {
 	// line 1
 	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
-	Overflow uint64 `c:"_Atomic"` // Go: completions kept off the rings because ring 0 was full
+	Overflow uint64 `c:"_Atomic"` // Go: completions kept off the rings because theirs was full
 	Corked   uint32 `c:"_Atomic"` // 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them; relaxed
-	_        [44]byte
+	// 1: some of those that are kept off the rings are of posts. Until those are on the rings posts are to be tried
+	// again: a thread's completions are read in its order. Written under the list's lock, read by posts; seq_cst
+	PostsKept uint32 `c:"_Atomic"`
+	_         [40]byte
 }
 
 // CQRing is the header of one of a completion queue's rings; the slots follow.

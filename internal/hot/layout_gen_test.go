@@ -168,6 +168,7 @@ func TestLayout(t *testing.T) {
 		{"CQ.Signaled", unsafe.Offsetof(CQ{}.Signaled), 68},
 		{"CQ.Overflow", unsafe.Offsetof(CQ{}.Overflow), 72},
 		{"CQ.Corked", unsafe.Offsetof(CQ{}.Corked), 80},
+		{"CQ.PostsKept", unsafe.Offsetof(CQ{}.PostsKept), 84},
 		{"CQRing", unsafe.Sizeof(CQRing{}), 128},
 		{"CQRing.Head", unsafe.Offsetof(CQRing{}.Head), 0},
 		{"CQRing.Turn", unsafe.Offsetof(CQRing{}.Turn), 8},

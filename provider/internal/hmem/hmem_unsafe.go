@@ -15,6 +15,23 @@ import (
 // OnDevice reports whether an address is of memory of a device.
 func OnDevice(addr uint64) bool { return int64(addr) < 0 }
 
+// Nowhere reports whether no memory can be at an element, which has bytes: it is in the first page, as what a nil
+// pointer leads to.
+func Nowhere(v fi.IOVec) bool { return v.Base < 4096 && v.Len != 0 }
+
+// touchMost is how many bytes of an element Touch reads at most: longer ones are not copied when they are posted.
+const touchMost = 64 << 10
+
+// Touch reads the host memory of a vector that is to be copied: a fault at it, which a Go program may recover from,
+// comes before room is claimed that only a copy fills.
+func Touch(iov []fi.IOVec) {
+	for i := range iov {
+		if v := &iov[i]; v.Len <= touchMost && !OnDevice(uint64(v.Base)) {
+			mem.Touch(v.Base, v.Len)
+		}
+	}
+}
+
 // AnyOnDevice reports whether a part of a vector is memory of a device.
 func AnyOnDevice(iov []fi.IOVec) bool {
 	for i := range iov {

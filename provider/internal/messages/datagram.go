@@ -50,11 +50,11 @@ func (s *Sender) drop(m *Send, total uint64, why error) error {
 		return fi.EAGAIN
 	}
 	defer s.stripes.Release(lease)
-	completes := s.completes(m)
-	if completes && !s.host.Room(1+lease) {
+	completes, ring := s.completes(m), m.ring(s.hot)
+	if completes && !s.host.Room(ring) {
 		return fi.EAGAIN
 	}
-	s.sent(m, completes, 1+lease, total)
+	s.sent(m, completes, ring, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", m.Dest, why)
 	return nil
 }

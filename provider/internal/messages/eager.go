@@ -18,8 +18,8 @@ func (s *Sender) sendEager(m *Send, p *links.Path, total uint64) (starved bool, 
 		return false, fi.EAGAIN
 	}
 	defer s.stripes.Release(lease)
-	completes := s.completes(m)
-	if completes && !s.host.Room(1+lease) {
+	completes, ring := s.completes(m), m.ring(s.hot)
+	if completes && !s.host.Room(ring) {
 		s.counts.Add(lease, stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
@@ -35,7 +35,7 @@ func (s *Sender) sendEager(m *Send, p *links.Path, total uint64) (starved bool, 
 	err = s.SendPayload(&p.Path, id, m.Tag, head, m.IOV, int(total), lease)
 	starved = s.starve(p, lease, total, err)
 	if err == nil {
-		s.sent(m, completes, 1+lease, total)
+		s.sent(m, completes, ring, total)
 	} else {
 		err = s.host.Broken(err)
 	}

@@ -14,6 +14,10 @@ func (s *Sender) SendHere(m *Send) (done bool, err error) {
 	if len(m.IOV) != 1 || m.Work != 0 || s.lossy || hmem.OnDevice(uint64(m.IOV[0].Base)) {
 		return false, nil
 	}
+	if hmem.Nowhere(m.IOV[0]) {
+		return false, nil // it is refused
+	}
+	hmem.Touch(m.IOV)
 	t := threads.Take()
 	if t == nil {
 		return false, nil

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/links"
@@ -19,6 +20,7 @@ type Send struct {
 	Flags   uint64 // of this operation
 	Context uint64
 	Work    uint64 // the number of the deferred work that it is, or 0
+	Thread  uint32 // the posting thread's number, 0 for goroutines: the completions of a thread use one ring
 	Tagged  bool
 	HasData bool // Data goes with the message
 	Inject  bool // it never completes
@@ -49,7 +51,7 @@ func (m *Send) Check(l Limits) (total uint64, err error) {
 		return 0, log.Reject(log.EPData, fi.EINVAL, "send: %d elements, at most %d", len(m.IOV), wire.IOVLimit)
 	}
 	for _, v := range m.IOV {
-		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
+		if v.Len > wire.MaxMessage || hmem.Nowhere(v) {
 			return 0, log.Reject(log.EPData, fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
 		}
 		total += v.Len
@@ -60,8 +62,13 @@ func (m *Send) Check(l Limits) (total uint64, err error) {
 	if m.injects() && total > l.Inject {
 		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", total, l.Inject)
 	}
+	hmem.Touch(m.IOV)
 	return total, nil
 }
+
+// ring is the ring of the queue that the message completes on, as one that the data plane posts: that of the stripe
+// that its thread prefers, also where another stripe is leased.
+func (m *Send) ring(ep *hot.EP) int { return 1 + int(m.Thread&ep.StripeMask) }
 
 // injects reports whether the caller may reuse the message's memory at once.
 func (m *Send) injects() bool { return m.Inject || m.Flags&fi.Inject != 0 }

@@ -69,8 +69,8 @@ func (m *Recv) check(r *Rules, leastMulti uint64) error {
 		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(iov), wire.IOVLimit)
 	}
 	for _, v := range iov {
-		if v.Base == 0 && v.Len != 0 {
-			return bad(fi.EINVAL, "receive: element of %d bytes at address 0", v.Len)
+		if hmem.Nowhere(v) {
+			return bad(fi.EINVAL, "receive: element of %d bytes at %#x", v.Len, v.Base)
 		}
 	}
 	search := m.Flags & (fi.Peek | fi.Claim | fi.Discard)

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -94,7 +95,7 @@ func (a *Atomic) Check(l Limits) (uint64, error) {
 	want := func(what string, iov []fi.IOVec, n uint64) error {
 		sum := uint64(0)
 		for _, v := range iov {
-			if v.Base == 0 && v.Len != 0 || v.Len > total {
+			if hmem.Nowhere(v) || v.Len > total {
 				return log.Reject(log.EPData, fi.EINVAL, "atomic: %s of %d bytes at %#x", what, v.Len, v.Base)
 			}
 			sum += v.Len
@@ -102,6 +103,7 @@ func (a *Atomic) Check(l Limits) (uint64, error) {
 		if sum != n {
 			return log.Reject(log.EPData, fi.EINVAL, "atomic: %d bytes of %s for %d of target", sum, what, n)
 		}
+		hmem.Touch(iov)
 		return nil
 	}
 	operand, compare, result := total, uint64(0), uint64(0)

@@ -3,6 +3,7 @@ package rma
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func (a *Operation) Check(l Limits) (uint64, error) {
 	}
 	local, remote := uint64(0), uint64(0)
 	for _, v := range a.IOV {
-		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
+		if v.Len > wire.MaxMessage || hmem.Nowhere(v) {
 			return 0, log.Reject(log.EPData, fi.EINVAL, "%s: element of %d bytes at %#x", what, v.Len, v.Base)
 		}
 		local += v.Len
@@ -56,6 +57,9 @@ func (a *Operation) Check(l Limits) (uint64, error) {
 	}
 	if a.Injects() && local > l.Inject {
 		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", local, l.Inject)
+	}
+	if !a.Read {
+		hmem.Touch(a.IOV)
 	}
 	return local, nil
 }

@@ -24,6 +24,7 @@ func Deliver(ep *hot.EP, s Server, all bool) (worked, done bool) {
 	if t == nil {
 		return false, false
 	}
+	defer t.Give()
 	d := &t.delivery
 	begin := dataplane.Begin
 	if all {
@@ -39,12 +40,10 @@ func Deliver(ep *hot.EP, s Server, all bool) (worked, done bool) {
 		}
 		code = dataplane.Deliver(d, &t.self)
 	}
-	todo, worked := d.Todo, d.Worked != 0
-	t.Give()
-	if todo != 0 {
-		s.Act(todo)
+	if d.Todo != 0 {
+		s.Act(d.Todo)
 	}
-	return worked, code == hot.DeliveryDone
+	return d.Worked != 0, code == hot.DeliveryDone
 }
 
 // readPeer makes a copy from a peer's memory. One that is made in part is as one that is not made.
