@@ -46,6 +46,8 @@ func configuration() (*config.Config, error) {
 	settings.loaded = true
 	if settings.err != nil {
 		log.Warnf(log.Core, "configuration: %v", settings.err)
+	} else if settings.cfg.Lowered() != "" {
+		log.Warnf(log.Core, "configuration: %s", settings.cfg.Lowered())
 	}
 	for _, name := range config.Unknown(os.Environ()) {
 		log.Warnf(log.Core, "%s is not a variable of weft", name)

@@ -73,7 +73,7 @@ static const struct {
 	{ "bounce_size",
 	  "Size of a bounce buffer. (size, bytes; default: 8k; range: 256 to 16m)" },
 	{ "bounce_count",
-	  "Bounce buffers of an endpoint, which its transmit stripes and progress share evenly. 0 means 64 for each, as far as 8 MiB and a 64th of the file system of FI_WEFT_SHM_DIR hold them, and at least 16 in all. (integer, buffers; default: 0; range: 0 to 65536)" },
+	  "Bounce buffers of an endpoint, which its transmit stripes and progress share evenly; fewer where more would take above 256 MiB. 0 means 64 for each, as far as 8 MiB and a 64th of the file system of FI_WEFT_SHM_DIR hold them, and at least 16 in all. (integer, buffers; default: 0; range: 0 to 65536)" },
 	{ "eager_size",
 	  "Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default. (size, bytes; default: 8k; range: 0 to 16m)" },
 	{ "shm_eager_size",

@@ -63,6 +63,7 @@ type Config struct {
 	RingSlots         int           // slots of each inbound ring, a power of two
 	BounceSize        int           // bytes of one bounce buffer
 	BounceCount       int           // bounce buffers per endpoint, 0: see Bounces
+	lowered           string        // see Lowered
 	EagerSize         int           // bytes, at most BounceSize
 	SHMEagerSize      int           // bytes, 0: EagerSize, Measured
 	AssistSize        int           // bytes, 0: senders never help
@@ -181,6 +182,7 @@ func Load(lookup func(name string) (string, bool)) (*Config, error) {
 			c.SHMEagerSize = 0
 		}
 		errs = append(errs, c.inOrder(set)...)
+		c.boundBounces()
 	}
 	if len(errs) != 0 {
 		return nil, errors.Join(errs...)
@@ -217,6 +219,24 @@ const (
 	bounceMemory  = 8 << 20
 	bouncePart    = 64
 )
+
+// bounceMost is the most bytes that the bounce buffers of FI_WEFT_BOUNCE_COUNT take: an endpoint allocates and clears
+// all of them when it is enabled, so that a full file system is an error there.
+const bounceMost = 256 << 20
+
+// boundBounces lowers BounceCount to what bounceMost has room for.
+func (c *Config) boundBounces() {
+	most := bounceMost / c.SHMBounceSize()
+	if c.BounceCount <= most {
+		return
+	}
+	c.lowered = fmt.Sprintf("FI_WEFT_BOUNCE_COUNT=%d: lowered to %d, which with buffers of %s take %s", c.BounceCount,
+		most, formatSize(c.SHMBounceSize()), formatSize(bounceMost))
+	c.BounceCount = most
+}
+
+// Lowered says which variable's value was lowered, and why; empty: none was.
+func (c *Config) Lowered() string { return c.lowered }
 
 // Bounces is how many bounce buffers of SHMBounceSize an endpoint with a number of stripes, that of progress included,
 // has in SHMDir, on a file system of so many bytes: one for each stripe at least.

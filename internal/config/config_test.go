@@ -80,6 +80,23 @@ func TestBounces(t *testing.T) {
 	}
 }
 
+// TestBouncesBounded lowers a number of bounce buffers that would take more memory than an endpoint may allocate, with
+// buffers of every size, and says so.
+func TestBouncesBounded(t *testing.T) {
+	for _, size := range []int{256, 8 << 10, 64 << 10, 1 << 20, 16 << 20} {
+		for _, count := range []int{0, 1, 16, 4096, 4097, 65536} {
+			cfg, err := Load(env(fmt.Sprintf("BOUNCE_SIZE=%d", size), fmt.Sprintf("BOUNCE_COUNT=%d", count)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := min(count, bounceMost/size)
+			if cfg.BounceCount != want || (cfg.Lowered() != "") != (count > want) {
+				t.Errorf("%d buffers of %d bytes: %d, %q", count, size, cfg.BounceCount, cfg.Lowered())
+			}
+		}
+	}
+}
+
 // TestMPIDefault holds mpi/settings.c, which reads its variables before weft is opened, to the table.
 func TestMPIDefault(t *testing.T) {
 	text, err := os.ReadFile("../../mpi/settings.c")
@@ -356,8 +373,8 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		}
 	}
 	for i := range def.NumField() {
-		if name := def.Type().Field(i).Name; changedBy[name] == "" {
-			t.Errorf("no variable sets %s", name)
+		if f := def.Type().Field(i); f.IsExported() && changedBy[f.Name] == "" {
+			t.Errorf("no variable sets %s", f.Name)
 		}
 	}
 }

@@ -22,6 +22,9 @@ func checkSettings(_ context.Context, h *host) []Finding {
 	if h.bad != nil {
 		return []Finding{{"settings", Fail, h.bad.Error(), "correct or unset the variable; weft info lists them all"}}
 	}
+	if h.cfg.Lowered() != "" {
+		return []Finding{{"settings", Warn, h.cfg.Lowered(), "set it to that number or less"}}
+	}
 	if unknown := config.Unknown(os.Environ()); len(unknown) != 0 {
 		return []Finding{{"settings", Warn, strings.Join(unknown, ", ") + ": not a variable of weft",
 			"unset it; weft info lists those that are"}}
