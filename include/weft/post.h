@@ -59,8 +59,7 @@ struct weft_post {
 	uint64_t flags; /* libfabric's, of this operation */
 	uint64_t context;
 	uint32_t kind; /* WEFT_POST_* */
-	/* written by the data plane: number of the thread, its line of counters, and the stripe that it prefers */
-	uint32_t thread;
+	uint32_t thread; /* written by the data plane: number, line of counters, and preferred stripe of the thread */
 	uint64_t key; /* one-sided: of the region */
 	/* data plane only: one-sided, the id of what waits for the answer, 0: none; with WEFT_POST_RETURN */
 	uint64_t request;

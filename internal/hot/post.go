@@ -61,7 +61,7 @@ type Post struct {
 	Flags       uint64  // libfabric's, of this operation
 	Context     uint64
 	Kind        uint32  // Post*
-	Thread      uint32  // written by the data plane: number of the thread, its line of counters, and the stripe that it prefers
+	Thread      uint32  // written by the data plane: number, line of counters, and preferred stripe of the thread
 	Key         uint64  // one-sided: of the region
 	Request     uint64  // data plane only: one-sided, the id of what waits for the answer, 0: none; with PostReturn
 	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL; of messages the data plane's

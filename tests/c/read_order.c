@@ -35,8 +35,8 @@ static void test_mixed(long threading)
 				continue;
 			CHECKF(k > 0, "fi_cq_read: %zd", k);
 			for (ssize_t i = 0; i < k; i++, got++)
-				CHECKF(e[i].op_context == in[got], "round %d: completion %d is of receive %td", round, got,
-				       ((char *)e[i].op_context - in[0]) / (ptrdiff_t)sizeof(in[0]));
+				CHECKF(e[i].op_context == in[got], "round %d: completion %d is of receive %td", round,
+				       got, ((char *)e[i].op_context - in[0]) / (ptrdiff_t)sizeof(in[0]));
 		}
 		for (int i = 0; i < MESSAGES; i++)
 			wait_ok(&n, n.txcq, e);
