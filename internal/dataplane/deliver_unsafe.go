@@ -65,8 +65,9 @@ func Deliver(d *hot.Delivery, t *hot.Thread) uintptr {
 	if !resume(t) {
 		return hot.DeliveryGo
 	}
-	defer pause(t) // also where a program recovers from a fault at its own memory
-	return deliver(d)
+	code := deliver(d)
+	pause(t)
+	return code
 }
 
 // deliver takes in the arrivals of an endpoint, and returns a code of hot.Delivery, where it is said how to go on.

@@ -50,10 +50,14 @@ func EnrollGo(t *hot.Thread) bool {
 	return t.Line != 0
 }
 
-// DischargeGo takes it back: release, with the acquire of the thread that gets it next.
+// DischargeGo takes it back: release, with the acquire of the thread that gets it next. A thread that has left a call by
+// a panic is still an epoch reader, and is none from here on.
 func DischargeGo(t *hot.Thread) {
-	if t.Line != 0 {
-		order.Store32(&(*hot.EpochReader)(pointer(t.Line)).Taken, 0)
+	if line := (*hot.EpochReader)(pointer(t.Line)); line != nil {
+		if line.Posting&1 != 0 {
+			turn(line)
+		}
+		order.Store32(&line.Taken, 0)
 	}
 	t.Line = 0
 }

@@ -49,3 +49,21 @@ func TestEnroll(t *testing.T) {
 		t.Errorf("numbers %#x are taken", numbers)
 	}
 }
+
+// TestDischargeReading: a thread that is dropped in the middle of a call is no epoch reader any more.
+func TestDischargeReading(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		var self hot.Thread
+		if !EnrollGo(&self) {
+			t.Fatal("no line is left")
+		}
+		line := (*hot.EpochReader)(pointer(self.Line))
+		if reading && !resume(&self) {
+			t.Fatal("a thread with a line does not read")
+		}
+		DischargeGo(&self)
+		if line.Posting&1 != 0 || self.Line != 0 {
+			t.Errorf("reading %v: at %d, with a line %v", reading, line.Posting, self.Line != 0)
+		}
+	}
+}

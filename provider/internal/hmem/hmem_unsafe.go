@@ -26,9 +26,16 @@ const touchMost = 64 << 10
 // comes before room is claimed that only a copy fills.
 func Touch(iov []fi.IOVec) {
 	for i := range iov {
-		if v := &iov[i]; v.Len <= touchMost && !OnDevice(uint64(v.Base)) {
-			mem.Touch(v.Base, v.Len)
+		if v := &iov[i]; !OnDevice(uint64(v.Base)) {
+			TouchOne(v)
 		}
+	}
+}
+
+// TouchOne is Touch of an element that is in host memory.
+func TouchOne(v *fi.IOVec) {
+	if v.Len <= touchMost {
+		mem.Touch(v.Base, v.Len)
 	}
 }
 

@@ -11,13 +11,10 @@ import (
 // SendHere sends a message to a peer of this host by the data plane, as threads of C do. The message need not be
 // checked. done is false if it does not go this way: nothing has happened then. The error is nil or fi.EAGAIN.
 func (s *Sender) SendHere(m *Send) (done bool, err error) {
-	if len(m.IOV) != 1 || m.Work != 0 || s.lossy || hmem.OnDevice(uint64(m.IOV[0].Base)) {
+	if len(m.IOV) != 1 || m.Work != 0 || s.lossy || hmem.OnDevice(uint64(m.IOV[0].Base)) || hmem.Nowhere(m.IOV[0]) {
 		return false, nil
 	}
-	if hmem.Nowhere(m.IOV[0]) {
-		return false, nil // it is refused
-	}
-	hmem.Touch(m.IOV)
+	hmem.TouchOne(&m.IOV[0])
 	t := threads.Take()
 	if t == nil {
 		return false, nil

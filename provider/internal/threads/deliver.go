@@ -18,13 +18,13 @@ type Server interface {
 
 // Deliver takes in what has arrived from this host for an endpoint, up to what is the runtime's: a part of it, behind
 // posted receives for which a message may be unexpected, or all, and no receives before it. It reports whether that was
-// anything, and whether nothing is left for the runtime.
+// anything, and whether nothing is left for the runtime. Where it panics at a program's own memory, its thread is
+// discharged later.
 func Deliver(ep *hot.EP, s Server, all bool) (worked, done bool) {
 	t := Take()
 	if t == nil {
 		return false, false
 	}
-	defer t.Give()
 	d := &t.delivery
 	begin := dataplane.Begin
 	if all {
@@ -40,10 +40,12 @@ func Deliver(ep *hot.EP, s Server, all bool) (worked, done bool) {
 		}
 		code = dataplane.Deliver(d, &t.self)
 	}
-	if d.Todo != 0 {
-		s.Act(d.Todo)
+	todo, worked := d.Todo, d.Worked != 0
+	t.Give()
+	if todo != 0 {
+		s.Act(todo)
 	}
-	return d.Worked != 0, code == hot.DeliveryDone
+	return worked, code == hot.DeliveryDone
 }
 
 // readPeer makes a copy from a peer's memory. One that is made in part is as one that is not made.

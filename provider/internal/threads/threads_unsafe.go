@@ -28,7 +28,8 @@ var pool = sync.Pool{New: func() any {
 	return t
 }}
 
-// discharge gives the line to the next thread.
+// discharge gives the line to the next thread. A thread that is dropped in the middle of a call, by a panic that its
+// goroutine recovers from, reads nothing any more.
 func (t *Thread) discharge() { dataplane.DischargeGo(&t.self) }
 
 // Take returns a thread that no other goroutine has, nil if all lines are taken.
