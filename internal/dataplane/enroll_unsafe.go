@@ -50,8 +50,8 @@ func EnrollGo(t *hot.Thread) bool {
 	return t.Line != 0
 }
 
-// DischargeGo takes it back: release, with the acquire of the thread that gets it next. A thread that has left a call by
-// a panic is still an epoch reader, and is none from here on.
+// DischargeGo takes it back: release, with the acquire of the thread that gets it next. A thread that has left a call
+// by a panic is still an epoch reader, and is none from here on.
 func DischargeGo(t *hot.Thread) {
 	if line := (*hot.EpochReader)(pointer(t.Line)); line != nil {
 		if line.Posting&1 != 0 {
