@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "shlib.h"
+#include "../shlib/shlib.h"
 
 #define WEFT_AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
 #define WEFT_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)

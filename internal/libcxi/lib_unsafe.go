@@ -1,7 +1,6 @@
 package libcxi
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra -D_GNU_SOURCE
-// #cgo CFLAGS: -I${SRCDIR}/../shlib
 // #include <stdlib.h>
 // #include "cxi.h"
 import "C"

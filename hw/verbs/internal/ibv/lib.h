@@ -4,7 +4,7 @@
 #define WEFT_IBV_LIB_H
 
 #include "ibv.h"
-#include "shlib.h"
+#include "../../../../internal/shlib/shlib.h"
 
 struct weft_ibv_lib {
 	struct ibv_device **(*get_device_list)(int *);

@@ -1,7 +1,6 @@
 package ibv
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra -D_GNU_SOURCE
-// #cgo CFLAGS: -I${SRCDIR}/../../../../internal/shlib
 // #cgo noescape weft_ibv_clock
 // #cgo nocallback weft_ibv_clock
 // #include <stdlib.h>
