@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"runtime/debug"
 	"testing"
 
@@ -109,7 +110,7 @@ func passOne(t *testing.T, s *side, n uint64) {
 	}
 	for err := error(fi.EAGAIN); err != nil; {
 		err = s.ep.Send(&SendArgs{IOV: iovOf(out), Dest: s.addr[s], Tag: 1, Tagged: true, Context: n})
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 	}

@@ -11,9 +11,6 @@ import (
 // the garbage collector neither moves nor frees what it names.
 func pointerAt(addr uint64) unsafe.Pointer { return mem.Pointer(addr) }
 
-// wordAt is a word that other threads or processes write; for sync/atomic.
-func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
-
 // addressOf is what tables that C reads have of a structure, which lies outside the Go heap, or which the endpoint
 // keeps alive.
 func addressOf[T any](at *T) uintptr { return uintptr(unsafe.Pointer(at)) }

@@ -90,7 +90,7 @@ type targeted struct{ e *leasedEP }
 
 func (o targeted) Handlers() map[hw.AMID]hw.Handler {
 	all := o.e.target.Handlers()
-	maps.Copy(all, rkey.Handlers(keyHost{leasedHost{o.e}}))
+	maps.Copy(all, rkey.Handlers(keyHost{leasedHost(o)}))
 	all[wire.AMAccessed] = o.e.onAccessed
 	return all
 }

@@ -36,7 +36,7 @@ func (s *side) piece(to *side, local []byte, n int, read bool) {
 }
 
 // delegated is how many operations are offered and not ended.
-func (s *side) delegated() int { return int(s.ep.base.rmas.Waiting()) }
+func (s *side) delegated() int { return s.ep.base.rmas.Waiting() }
 
 // TestDelegateAgainstModel has a target that polls do every other one of random operations,
 // posted some at a time, and compares memory with a model.

@@ -259,7 +259,8 @@ func NextMatched(transport, event, bell, _ uintptr) uintptr {
 		m.pass()
 	}
 	for range len(m.txs) + 1 {
-		said, q := uintptr(hot.TransportEmpty), &m.rx.events
+		var said uintptr
+		q := &m.rx.events
 		if m.turn == 0 {
 			said = m.rx.next(ev, b)
 		} else {

@@ -287,7 +287,7 @@ func (n *ownName) again(name []byte, err error) error {
 	case !again || past >= refusedTime: // or it was asked before, for another use
 		n.refused[of] = time.Now()
 	}
-	return fmt.Errorf("%v: %w", err, hw.ErrUnreachable)
+	return fmt.Errorf("%s: %w", err.Error(), hw.ErrUnreachable)
 }
 
 // drain waits until the NIC has answered what was asked, but not for long: it may be at the memory. The interface is

@@ -91,7 +91,7 @@ func TestNotNamed(t *testing.T) {
 	} {
 		var err, asked error
 		wait := 10 * time.Second
-		if c.kind == hw.ErrUnreachable {
+		if errors.Is(c.kind, hw.ErrUnreachable) {
 			wait = 3 * refusedTime
 		}
 		for end := time.Now().Add(wait); time.Now().Before(end); a.Progress(4) {
@@ -102,7 +102,7 @@ func TestNotNamed(t *testing.T) {
 				asked = err
 			}
 		}
-		if c.kind == hw.ErrUnreachable && errors.Is(err, c.kind) && !errors.Is(err, hw.ErrNoPath) {
+		if errors.Is(c.kind, hw.ErrUnreachable) && errors.Is(err, c.kind) && !errors.Is(err, hw.ErrNoPath) {
 			err = asked
 		}
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {

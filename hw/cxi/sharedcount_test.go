@@ -18,7 +18,7 @@ func TestSharedSum(t *testing.T) {
 	x := &matchTx{m: &matcher{}, stripe: 3}
 	posted, answered, known := 0, 0, []uint64{}
 	for step := range 20000 {
-		what := ""
+		var what string
 		switch n := random.IntN(400); {
 		case n < 200:
 			what = "a post"

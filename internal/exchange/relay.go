@@ -113,8 +113,8 @@ func (rs *relays) stop() {
 }
 
 // done reports whether nothing is to be sent for relays.
-func (r *relays) done() bool {
-	return r.open == 0 && r.asked == 0 && r.stored == 0 && r.notes.empty() && r.pieces.empty()
+func (rs *relays) done() bool {
+	return rs.open == 0 && rs.asked == 0 && rs.stored == 0 && rs.notes.empty() && rs.pieces.empty()
 }
 
 // Stop ends an operation that is not to go on: places of the store are free again, but for those

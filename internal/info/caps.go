@@ -120,7 +120,6 @@ var (
 	txCaps     = mask(func(c *Capability) bool { return c.Tx })
 	rxCaps     = mask(func(c *Capability) bool { return c.Rx })
 	domainCaps = mask(func(c *Capability) bool { return c.Domain })
-	modifiers  = mask(func(c *Capability) bool { return c.Class == Modifier })
 	freeCaps   = mask(func(c *Capability) bool { return c.Class == SecondaryFree })
 
 	demandedCaps = mask(func(c *Capability) bool { return c.Class == Demanded })

@@ -113,7 +113,7 @@ func openFailed(name string, err error) error {
 	case errors.Is(err, hw.ErrPermission):
 		errno = fi.EACCES
 	}
-	return fmt.Errorf("open network %s: %v: %w", name, err, errno)
+	return fmt.Errorf("open network %s: %s: %w", name, err.Error(), errno)
 }
 
 // checkProgram reports what an interface of a program lacks. Errors wrap fi.EINVAL.

@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -31,12 +32,12 @@ func TestReach(t *testing.T) {
 	list := []*slow{{at: 3}, {at: 2}, {at: 3}}
 	g := &Group{members: []collMember{{peer: list[0]}, {}, {peer: list[1]}, {peer: list[2]}}, rank: 1}
 	for n, want := range []error{fi.EAGAIN, fi.EAGAIN, nil} {
-		if err := g.reach(); err != want {
+		if err := g.reach(); !errors.Is(err, want) {
 			t.Errorf("attempt %d: %v, not %v", n, err, want)
 		}
 	}
 	list[0].at, list[2].err = 99, fi.EHOSTUNREACH
-	if err := g.reach(); err != fi.EHOSTUNREACH {
+	if err := g.reach(); !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("a member has no messages: %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func (s *stream) move(op *Op, el *dataplane.Element, more bool) (err error) {
 		s.counted = true
 		op.list.of.moving.Add(1)
 	}
-	status := hw.Done
+	var status hw.Status
 	p := takePiece(op, s.over, op.sel.Number(op.next), el.Len, more)
 	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: s.memory.used.local.Memory()}
 	if op.args.Read {

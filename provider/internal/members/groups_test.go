@@ -1,6 +1,7 @@
 package members
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func connects(p *peer) error { return connectsFor(p, 50*time.Millisecond) }
 
 func connectsFor(p *peer, most time.Duration) (err error) {
 	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, err = p.Connect(); err != fi.EAGAIN {
+		if _, err = p.Connect(); !errors.Is(err, fi.EAGAIN) {
 			break
 		}
 	}
@@ -81,7 +82,7 @@ func TestConnect(t *testing.T) {
 	g := openGroups(t, d)
 	g.o.Config.ConnectTimeout = 100 * time.Millisecond
 	p := g.peers.use(names.Name{Family: names.AFWord, IP: [16]byte{2}}, []byte("p"))
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Fatalf("a peer that has not answered: %v", err)
 	}
 	d.err = nil
@@ -92,20 +93,20 @@ func TestConnect(t *testing.T) {
 		t.Fatal("it is not connected")
 	}
 	first.err, d.err = hw.ErrPeerDead, hw.ErrUnreachable
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the last messages of a peer that is gone may come: %v", err)
 	}
 	first.reported = true
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("a peer that is gone may come again: %v", err)
 	}
-	if err := connectsFor(p, 10*time.Second); err != fi.EHOSTUNREACH {
+	if err := connectsFor(p, 10*time.Second); !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("a peer that does not: %v", err)
 	}
 	if p != g.peers.use(p.name, p.raw) {
 		t.Fatal("another peer, while a group uses it")
 	}
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("a group joins with a peer that was gone: %v", err)
 	}
 	d.to, d.err = &path0{}, nil
@@ -113,7 +114,7 @@ func TestConnect(t *testing.T) {
 		t.Errorf("it is back: %v", err)
 	}
 	d.to.err, d.to.reported, d.err = hw.ErrPeerDead, true, fmt.Errorf("%w: %w", hw.ErrNoPath, hw.ErrPeerDead)
-	if err := connects(p); err != fi.EHOSTUNREACH {
+	if err := connects(p); !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("one that has no messages has its address: %v", err)
 	}
 }
@@ -133,7 +134,7 @@ func TestConnectDoubted(t *testing.T) {
 	}
 	first.confirms = hw.ErrNoResource
 	use()
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("not confirmed yet: %v", err)
 	}
 	first.confirms = nil
@@ -145,11 +146,11 @@ func TestConnectDoubted(t *testing.T) {
 		t.Errorf("confirmed, and then used: %v", err)
 	}
 	use()
-	if err := connects(p); err != fi.EAGAIN {
+	if err := connects(p); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("its end is not reported: %v", err)
 	}
 	first.err, first.reported, d.err = hw.ErrPeerDead, true, hw.ErrUnreachable
-	if err := connectsFor(p, 10*time.Second); err != fi.EHOSTUNREACH {
+	if err := connectsFor(p, 10*time.Second); !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("it was killed: %v", err)
 	}
 	d.to, d.err = &path0{}, nil
@@ -197,11 +198,11 @@ func TestAnotherNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.o.Directory.DropKeys()
-	any := anyThread{peers: g.peers}
-	if n, p, err := any.Member(member[0]); err != nil || p == nil || n.IP[0] != 2 {
+	thread := anyThread{peers: g.peers}
+	if n, p, err := thread.Member(member[0]); err != nil || p == nil || n.IP[0] != 2 {
 		t.Errorf("of the first network: %v, %v, %v", n, p, err)
 	}
-	if _, _, err := any.Member(member[1]); fi.ErrnoOf(err) != fi.EOPNOTSUPP {
+	if _, _, err := thread.Member(member[1]); fi.ErrnoOf(err) != fi.EOPNOTSUPP {
 		t.Errorf("of the second: %v", err)
 	}
 }

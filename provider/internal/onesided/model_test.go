@@ -172,10 +172,9 @@ func (h *host) write() {
 	w.SetEnds(wire.EndsOperation)
 	before := len(h.delivered)
 	data := h.r.IntN(2) == 0
-	status := fi.Errno(0)
-	if m, refused := h.admits(op.src, key, addr, n, fi.RemoteWrite); n != 0 && (cut == 0 || data) && refused != 0 {
+	var status fi.Errno
+	if _, refused := h.admits(op.src, key, addr, n, fi.RemoteWrite); n != 0 && (cut == 0 || data) && refused != 0 {
 		status = refused
-		_ = m
 	} else {
 		status = h.places(op.src, key, addr+cut, b[cut:], wire.EndsOperation)
 	}
@@ -277,7 +276,7 @@ func (h *host) read() {
 	id := h.begin(op)
 	r := wire.Read{Request: id}
 	var payload []byte
-	header := uint64(0)
+	var header uint64
 	if h.r.IntN(2) == 0 {
 		el := wire.Element{Key: h.key(), Ends: wire.EndsOperation}
 		el.Addr, el.Len = h.reach(el.Key, 5000)

@@ -26,7 +26,7 @@ type help struct {
 }
 
 // onShare accepts an initiator's offer.
-func (t *Target[O]) onShare(src hw.Source, addr uint64, head, payload []byte) {
+func (t *Target[O]) onShare(src hw.Source, addr uint64, head, _ []byte) {
 	h := help{addr: addr, src: src}
 	words := t.ep.Words(src)
 	if !h.Parse(head) || words == nil {

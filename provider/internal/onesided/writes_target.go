@@ -73,7 +73,7 @@ func (t *Target[O]) place(src hw.Source, to placement, payload []byte) fi.Errno 
 }
 
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.
-func (t *Target[O]) onNotify(src hw.Source, addr uint64, head, payload []byte) {
+func (t *Target[O]) onNotify(src hw.Source, _ uint64, head, _ []byte) {
 	var w wire.Write
 	if !w.Parse(head) || w.Flags&wire.WriteElements != 0 {
 		t.ep.Malformed(src, "notice of a write does not parse")

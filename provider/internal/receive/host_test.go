@@ -89,7 +89,6 @@ type world struct {
 	receives map[uint64]*posted
 	fetches  []*fetch
 	late     bool // payloads of long messages come later
-	keep     [][]byte
 }
 
 // host is an endpoint of a test as what it receives has it.

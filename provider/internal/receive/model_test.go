@@ -216,29 +216,30 @@ func (w *model) search() {
 	w.c.Drain(0)
 }
 
-// claim receives or drops a message that was claimed.
+// claim receives or drops the first message that was claimed, if there is one.
 func (w *model) claim() {
-	for _, context := range slices.Sorted(maps.Keys(w.claimed)) {
-		p, m := w.world.receives[context], w.claimed[context]
-		flags := hot.RecvTagged | fi.Claim
-		if w.r.IntN(2) == 0 {
-			flags |= fi.Discard
-			o := outcomeOf(m, len(m.payload))
-			o.payload = -1
-			p.want = append(p.want, o)
-			if m.kind >= matched {
-				m.want = []fi.Errno{fi.Success}
-			}
-		} else {
-			w.deliver(p, m)
-		}
-		delete(w.claimed, context)
-		w.push(hot.RecvEntry{
-			Flags: flags, Buf: uint64(vector.Of(p.buf).Base), Len: uint64(len(p.buf)), Context: context,
-		})
-		w.c.Drain(0)
+	if len(w.claimed) == 0 {
 		return
 	}
+	context := slices.Min(slices.Collect(maps.Keys(w.claimed)))
+	p, m := w.world.receives[context], w.claimed[context]
+	flags := hot.RecvTagged | fi.Claim
+	if w.r.IntN(2) == 0 {
+		flags |= fi.Discard
+		o := outcomeOf(m, len(m.payload))
+		o.payload = -1
+		p.want = append(p.want, o)
+		if m.kind >= matched {
+			m.want = []fi.Errno{fi.Success}
+		}
+	} else {
+		w.deliver(p, m)
+	}
+	delete(w.claimed, context)
+	w.push(hot.RecvEntry{
+		Flags: flags, Buf: uint64(vector.Of(p.buf).Base), Len: uint64(len(p.buf)), Context: context,
+	})
+	w.c.Drain(0)
 }
 
 // check compares all that has ended with the model.

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestOwned(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended(m, entry, outcomeOf(m, n), acks...)
-			if Start(entry, id) != error(fi.ENOENT) || Discard(id) != error(fi.ENOENT) || Addr(id) != fi.AddrUnspec {
+			if !errors.Is(Start(entry, id), fi.ENOENT) || !errors.Is(Discard(id), fi.ENOENT) || Addr(id) != fi.AddrUnspec {
 				t.Error("a message is there twice")
 			}
 
@@ -193,7 +194,7 @@ func TestOwnedRefused(t *testing.T) {
 	})
 	w.c.Detach(&w.eps[0].e)
 	for _, id := range ids {
-		if Start(1, id) != error(fi.ENOENT) {
+		if !errors.Is(Start(1, id), fi.ENOENT) {
 			t.Error("a message of an endpoint that is closed is there")
 		}
 	}

@@ -108,7 +108,7 @@ func TestReachable(t *testing.T) {
 		{"0.0.0.0", "a", "0.0.0.0", all[2:3], fi.EADDRNOTAVAIL}, {"0.0.0.0", "a", "0.0.0.0", nil, failed},
 	} {
 		here := func() ([]names.Local, error) {
-			if c.err == failed {
+			if errors.Is(c.err, failed) {
 				return nil, failed
 			}
 			return c.here, nil

@@ -26,9 +26,9 @@ const (
 // HeadMost is the longest head of a message to a peer whose memory is not read by other ways, in bytes.
 const HeadMost = 96
 
-const _ = uint(HeadMost - max(WriteDataBytes, ReadBytes, AtomicBytes, ShareBytes, NoticeMoveBytes, CollPutBytes,
+const _ uint = HeadMost - max(WriteDataBytes, ReadBytes, AtomicBytes, ShareBytes, NoticeMoveBytes, CollPutBytes,
 	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+16*IOVLimit, OfferBytes, LandingBytes, regionRequestBytes,
-	CollTargetBytes))
+	CollTargetBytes)
 
 // Bytes of the heads of notifications.
 const (
