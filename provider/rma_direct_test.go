@@ -16,7 +16,8 @@ func TestDirectAllocations(t *testing.T) {
 	memory, local := make([]byte, 16<<10), make([]byte, 16<<10)
 	y.region(memory, 1, fi.RemoteRead|fi.RemoteWrite)
 	for _, read := range []bool{false, true} {
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: read}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+			Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		settle(t, x, y)
 		var got [1]cq.Entry

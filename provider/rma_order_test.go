@@ -95,7 +95,8 @@ func newOrderedProgram(t *testing.T, x, y *side, seed uint64) *orderedProgram {
 
 func (o *orderedProgram) run(count int) {
 	o.t.Helper()
-	region, err := o.y.domain.RegMR(&fi.MRAttr{IOV: iovOf(o.memory), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 7}, 0)
+	region, err := o.y.domain.RegMR(&fi.MRAttr{IOV: iovOf(o.memory), Access: fi.RemoteRead | fi.RemoteWrite,
+		RequestedKey: 7}, 0)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -165,7 +166,8 @@ func (o *orderedProgram) write(at, n int) {
 	for i := range local {
 		local[i] = byte(o.Uint32())
 	}
-	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
+	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7),
+		Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
 	inject := n <= 512 && o.IntN(2) == 0
 	if inject {
 		a.Flags = fi.Inject
@@ -184,7 +186,8 @@ func (o *orderedProgram) write(at, n int) {
 func (o *orderedProgram) read(at, n int) {
 	o.t.Helper()
 	local := make([]byte, n)
-	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Read: true, Context: uint64(len(o.begun))}
+	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7),
+		Dest: o.x.addr[o.y], Read: true, Context: uint64(len(o.begun))}
 	o.posted(o.x.ep.RMA(&a), orderedOp{local, bytes.Clone(o.model[at : at+n])})
 }
 
@@ -192,7 +195,8 @@ func (o *orderedProgram) add(fetch bool) {
 	o.t.Helper()
 	at := 8 * o.IntN(orderedBytes/8)
 	operand, result := binary.LittleEndian.AppendUint64(nil, o.Uint64()), make([]byte, 8)
-	a := AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(operand), Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: 8, Key: 7}}, Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
+	a := AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(operand),
+		Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: 8, Key: 7}}, Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
 	op := orderedOp{buf: operand}
 	if fetch {
 		a.Kind, a.Result = atomics.Fetch, iovOf(result)
@@ -210,7 +214,8 @@ func (o *orderedProgram) writeStamp() {
 		return
 	}
 	local := bytes.Repeat([]byte{o.stamp + 1}, orderedBytes)
-	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: orderedBytes, Len: orderedBytes, Key: 7}}, Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
+	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: orderedBytes, Len: orderedBytes, Key: 7}},
+		Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
 	if o.posted(o.x.ep.RMA(&a), orderedOp{buf: local}) {
 		o.stamp++
 		o.sentAt[o.stamp] = o.sent
@@ -279,7 +284,8 @@ func (o *orderedProgram) look() {
 		o.ended++
 		op := &o.begun[got[0].Context]
 		if op.want != nil && !bytes.Equal(op.buf, op.want) {
-			o.t.Fatalf("seed %d: operation %d, flags %#x, got %.20x, want %.20x", o.seed, got[0].Context, got[0].Flags, op.buf, op.want)
+			o.t.Fatalf("seed %d: operation %d, flags %#x, got %.20x, want %.20x", o.seed, got[0].Context, got[0].Flags,
+				op.buf, op.want)
 		}
 	}
 }
@@ -289,7 +295,8 @@ func (o *orderedProgram) calm() {
 	o.t.Helper()
 	for end := time.Now().Add(20 * time.Second); o.ended < len(o.begun) || o.received < o.sent; {
 		if time.Now().After(end) {
-			o.t.Fatalf("seed %d: %d of %d operations ended, %d of %d messages came", o.seed, o.ended, len(o.begun), o.received, o.sent)
+			o.t.Fatalf("seed %d: %d of %d operations ended, %d of %d messages came", o.seed, o.ended, len(o.begun),
+				o.received, o.sent)
 		}
 		o.x.ep.Progress()
 		o.y.ep.Progress()
@@ -309,7 +316,8 @@ func (o *orderedProgram) complete() {
 		o.stampSent = append(o.stampSent, o.stamp)
 	}
 	o.calm()
-	for end := time.Now().Add(20 * time.Second); !bytes.Equal(o.memory[:orderedBytes], o.model) && time.Now().Before(end); {
+	for end := time.Now().Add(20 * time.Second); !bytes.Equal(o.memory[:orderedBytes], o.model) &&
+		time.Now().Before(end); {
 		o.y.ep.Progress() // injected writes may be on their way
 	}
 	if !bytes.Equal(o.memory[:orderedBytes], o.model) {

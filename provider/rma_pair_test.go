@@ -54,7 +54,8 @@ func meetPairWith(t *testing.T, change func(*config.Config)) *pairSide {
 		}
 	} else {
 		for p.conn == nil && time.Now().Before(end) {
-			if p.conn, err = net.DialTimeout("tcp", fmt.Sprintf("%s:%d", os.Getenv("OTHER"), port), time.Second); err != nil {
+			if p.conn, err = net.DialTimeout("tcp", fmt.Sprintf("%s:%d", os.Getenv("OTHER"), port),
+				time.Second); err != nil {
 				time.Sleep(50 * time.Millisecond)
 			}
 		}
@@ -295,7 +296,8 @@ func (p *pairSide) refused(t *testing.T) {
 	for i := range b {
 		b[i] = 'n'
 	}
-	if err := p.do(t, RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 70000, Key: 10}}, HasData: true, Data: 99}); err != fi.Success {
+	if err := p.do(t, RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 70000, Key: 10}}, HasData: true,
+		Data: 99}); err != fi.Success {
 		t.Errorf("a write with data: %v", err)
 	}
 }

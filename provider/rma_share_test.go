@@ -144,7 +144,8 @@ func TestShareData(t *testing.T) {
 	var got [1]cq.Entry
 	for i := range 50 {
 		local := bytes.Repeat([]byte{byte(i + 1)}, len(memory))
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], HasData: true, Data: uint64(i)}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+			HasData: true, Data: uint64(i)}
 		seen := make(chan bool)
 		go func() {
 			defer close(seen)
@@ -171,7 +172,8 @@ func TestShareAlone(t *testing.T) {
 	memory, local := make([]byte, 1<<20), pattern(1<<20, 3)
 	y.region(memory, 1, fi.RemoteRead|fi.RemoteWrite)
 	for n := range 20 {
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: n%2 == 1}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+			Read: n%2 == 1}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
 		x.completions(1)
 	}
@@ -208,7 +210,8 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *rma.Rounds, memory, loc
 		t.Error("no round")
 	}()
 	for n := 0; x.ep.base.rmas.Waiting() == 0; n++ {
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Context: 9, Read: read}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+			Context: 9, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
 		if x.ep.base.rmas.Waiting() == 0 { // too fast for the helper
 			x.completions(1)
@@ -236,7 +239,8 @@ func TestShareFailed(t *testing.T) {
 			t.Fatalf("%+v %+v", e, bad)
 		}
 		offers := r.Offers()
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: read}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+			Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		settle(t, x, y)
 		if !bytes.Equal(memory, local) || !r.Refused() || r.Offers() != offers {
@@ -308,7 +312,8 @@ func TestShareRegionEnds(t *testing.T) {
 	y.polling()
 	memory, local := make([]byte, 1<<20), pattern(1<<20, 3)
 	for n := range 30 {
-		m, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(memory), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 1}, 0)
+		m, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(memory), Access: fi.RemoteRead | fi.RemoteWrite,
+			RequestedKey: 1}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

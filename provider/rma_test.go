@@ -208,7 +208,8 @@ func TestRMARefused(t *testing.T) {
 			"an address that wraps": {false, 2, ^uint64(0) - 3, 8, fi.EACCES},
 			"large and wraps":       {true, 1, ^uint64(0) - 3, 9000, fi.EACCES},
 		} {
-			a := RMAArgs{IOV: iovOf(local[:c.n]), Remote: []fi.RMAIOVec{{Addr: c.addr, Len: c.n, Key: c.key}}, Dest: x.addr[y], Read: c.read, Context: 5}
+			a := RMAArgs{IOV: iovOf(local[:c.n]), Remote: []fi.RMAIOVec{{Addr: c.addr, Len: c.n, Key: c.key}},
+				Dest: x.addr[y], Read: c.read, Context: 5}
 			post(t, func() error { return x.ep.RMA(&a) }, x, y)
 			if _, e, ok := settle(t, x, y); ok || e.Err != c.want || e.Context != 5 {
 				t.Errorf("%s: completion %v %+v, want %v", name, ok, e, c.want)
@@ -228,7 +229,8 @@ func TestWriteData(t *testing.T) {
 		y.region(memory, 1, fi.RemoteWrite)
 		for i, n := range []int{0, 1, 100, 5000, 70000, 1 << 20} {
 			local := bytes.Repeat([]byte{byte(i + 1)}, n)
-			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 1}}, Dest: x.addr[y], HasData: true, Data: uint64(i) << 40}
+			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 1}}, Dest: x.addr[y],
+				HasData: true, Data: uint64(i) << 40}
 			post(t, func() error { return x.ep.RMA(&a) }, x, y)
 			e, bad, ok := settle(t, y, x)
 			if !ok || e.Data != uint64(i)<<40 || e.Flags != fi.RMA|fi.RemoteWrite|fi.RemoteCQData ||
@@ -339,7 +341,8 @@ func atomicsAgainstModel(t *testing.T, x, y *side, r *rand.Rand) {
 	t.Helper()
 	memory, model := make([]uint64, 1024), make([]uint64, 1024)
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), 8192)
-	region, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(all), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 1}, 0)
+	region, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(all), Access: fi.RemoteRead | fi.RemoteWrite, RequestedKey: 1},
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,9 +357,11 @@ func atomicsAgainstModel(t *testing.T, x, y *side, r *rand.Rand) {
 		count = 1 + r.Uint64N(min(count, 64))
 		at := 16 * r.Uint64N((8192-count*size)/16+1)
 		operand, compare, result := random(r, count*size), random(r, count*size), make([]byte, count*size)
-		a := AtomicArgs{Kind: k, Op: op, Datatype: d, Remote: []fi.RMAIOVec{{Addr: at, Len: count * size, Key: 1}}, Dest: x.addr[y], Context: uint64(n)}
+		a := AtomicArgs{Kind: k, Op: op, Datatype: d, Remote: []fi.RMAIOVec{{Addr: at, Len: count * size, Key: 1}},
+			Dest: x.addr[y], Context: uint64(n)}
 		want := make([]byte, count*size)
-		j := atomics.Job{Op: op, Datatype: d, Count: int(count), Target: unsafe.Add(unsafe.Pointer(&model[0]), at), Result: unsafe.Pointer(&want[0])}
+		j := atomics.Job{Op: op, Datatype: d, Count: int(count), Target: unsafe.Add(unsafe.Pointer(&model[0]), at),
+			Result: unsafe.Pointer(&want[0])}
 		flags := fi.Atomic | fi.Write
 		if op != fi.OpRead {
 			a.Operand, j.Operand = iovOf(operand), unsafe.Pointer(&operand[0])

@@ -55,7 +55,8 @@ func parseAddress(b []byte) (address, error) {
 		pid: uint32(binary.LittleEndian.Uint16(b[8:])), vni: binary.LittleEndian.Uint16(b[10:]),
 		nonce: binary.LittleEndian.Uint64(b[12:]),
 	}
-	if a.pidBits < 6 || a.pidBits > 9 || a.nid >= wire.LimitNidAny || a.pid >= 1<<a.pidBits || a.longest < minBounceSize || a.nonce == 0 {
+	if a.pidBits < 6 || a.pidBits > 9 || a.nid >= wire.LimitNidAny || a.pid >= 1<<a.pidBits ||
+		a.longest < minBounceSize || a.nonce == 0 {
 		return address{}, fmt.Errorf("cxi: address % x: %w", b, hw.ErrInvalid)
 	}
 	return a, nil

@@ -24,10 +24,12 @@ func judge(code uint32) verdict {
 	switch code {
 	case wire.RcOk:
 		return accepted
-	case wire.RcEntryNotFound, wire.RcPtDisabled, wire.RcNoSpace, wire.RcDropped, wire.RcNoTargetTrs, wire.RcNoTargetMst,
+	case wire.RcEntryNotFound, wire.RcPtDisabled, wire.RcNoSpace, wire.RcDropped, wire.RcNoTargetTrs,
+		wire.RcNoTargetMst,
 		wire.RcResourceBusy, wire.RcPtlteSwManaged, wire.RcNoMatchingTrs, wire.RcNoMatchingMst, wire.RcPktbufError, wire.RcUncorTrnsnt:
 		return refused
-	case wire.RcUndeliverable, wire.RcNoTargetConn, wire.RcNoMatchingConn, wire.RcSequenceError, wire.RcConnClosed, wire.RcCanceled,
+	case wire.RcUndeliverable, wire.RcNoTargetConn, wire.RcNoMatchingConn, wire.RcSequenceError, wire.RcConnClosed,
+		wire.RcCanceled,
 		wire.RcMstCancelled, wire.RcTrsPendRsp:
 		return lost
 	case wire.RcPtlteNotFound, wire.RcVniNotFound, wire.RcInvalidEndpoint:
@@ -45,7 +47,8 @@ func codeError(code uint32) error {
 	case wire.RcEntryNotFound, wire.RcOpViolation, wire.RcPermViolation, wire.RcAddrOutOfRange, wire.RcNoTranslation,
 		wire.RcPagePermError, wire.RcInvalidAc, wire.RcDropped, wire.RcNoMatch, wire.RcPtDisabled:
 		kind = hw.ErrKey
-	case wire.RcUndeliverable, wire.RcVniNotFound, wire.RcPtlteNotFound, wire.RcNoTargetConn, wire.RcNoMatchingConn, wire.RcInvalidEndpoint, wire.RcConnClosed,
+	case wire.RcUndeliverable, wire.RcVniNotFound, wire.RcPtlteNotFound, wire.RcNoTargetConn, wire.RcNoMatchingConn,
+		wire.RcInvalidEndpoint, wire.RcConnClosed,
 		wire.RcNoTargetTrs, wire.RcNoTargetMst, wire.RcSequenceError, wire.RcCanceled:
 		kind = hw.ErrPeerDead
 	}

@@ -63,7 +63,8 @@ func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
 		return nil, err
 	}
 	if !d.dev.Up {
-		return nil, fmt.Errorf("cxi: the link of %s is down: %w", d.dev.Name, errors.Join(hw.ErrUnreachable, unix.ENETDOWN))
+		return nil, fmt.Errorf("cxi: the link of %s is down: %w", d.dev.Name,
+			errors.Join(hw.ErrUnreachable, unix.ENETDOWN))
 	}
 	if d.handle, err = libcxi.Open(d.dev.ID); err != nil {
 		return nil, openError(err, d.dev.Name)

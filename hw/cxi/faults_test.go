@@ -54,7 +54,8 @@ var allArrived = fmt.Sprintf("%d messages, <nil>", refusedMessages)
 
 // named reports whether an error says what a program can act on.
 func named(err error) bool {
-	for _, want := range []error{unix.EIO, hw.ErrNoResource, hw.ErrPeerDead, hw.ErrUnreachable, hw.ErrPermission, hw.ErrInvalid} {
+	for _, want := range []error{unix.EIO, hw.ErrNoResource, hw.ErrPeerDead, hw.ErrUnreachable, hw.ErrPermission,
+		hw.ErrInvalid} {
 		if errors.Is(err, want) {
 			return true
 		}
@@ -67,7 +68,8 @@ func refusedData(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 8*(n%3)) }
 
 func refusedCommand(t *testing.T) {
 	began := time.Now()
-	i, err := domain(t).Open(Config{RxBuffers: 8, RxBytes: 1 << 16, BounceBytes: 1024, ConnectWait: time.Second, PathTimeout: 100 * time.Millisecond})
+	i, err := domain(t).Open(Config{RxBuffers: 8, RxBytes: 1 << 16, BounceBytes: 1024, ConnectWait: time.Second,
+		PathTimeout: 100 * time.Millisecond})
 	if err != nil {
 		if !named(err) || time.Since(began) > answerTime {
 			t.Fatalf("after %v: %v", time.Since(began), err)

@@ -42,12 +42,14 @@ func hostIface(t testing.TB, queues int) (*Iface, []*Endpoint, []*hostNIC) {
 	for n := range queues {
 		q := &txQueue{i: i, limit: int64(i.cfg.Posted)}
 		q.lock.guard(&q.q, &i.driver.corked)
-		h := &hostNIC{q: q, ring: make([]uint64, 8*16384), launch: make([]uint64, 8), events: make([]uint64, 8*16384), state: make([]uint64, 8), halves: 2 * 16384}
+		h := &hostNIC{q: q, ring: make([]uint64, 8*16384), launch: make([]uint64, 8), events: make([]uint64, 8*16384),
+			state: make([]uint64, 8), halves: 2 * 16384}
 		h.reset()
 		q.events.EventQueue.Init(unsafe.Pointer(&h.events[0]), unsafe.Pointer(&h.state[0]), uint32(8*len(h.events)))
 		h.at = wire.EqStatusSize / 8
 		i.tx, nics = append(i.tx, q), append(nics, h)
-		e, err := i.newEndpoint(address{nid: 16, pid: uint32(10 + n), pidBits: 9, vni: 1, longest: 8192, nonce: uint64(n + 1)}, nil)
+		e, err := i.newEndpoint(address{nid: 16, pid: uint32(10 + n), pidBits: 9, vni: 1, longest: 8192,
+			nonce: uint64(n + 1)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,8 @@ func (h *hostNIC) reset() {
 func (h *hostNIC) acknowledge(e *Endpoint, pos uint64, code uint64) {
 	w := h.events[h.at : h.at+2]
 	w[0] = messageCookie(e.index, pos)
-	w[1] = wire.EventSizeB16<<wire.EventInitiatorEventSizeShift | wire.EventAck<<wire.EventInitiatorEventTypeShift | code<<wire.EventInitiatorReturnCodeShift
+	w[1] = wire.EventSizeB16<<wire.EventInitiatorEventSizeShift | wire.EventAck<<wire.EventInitiatorEventTypeShift |
+		code<<wire.EventInitiatorReturnCodeShift
 	if h.at += 2; h.at == len(h.events) {
 		h.at = wire.EqStatusSize / 8
 	}

@@ -138,7 +138,8 @@ func TestRefusedBuffers(t *testing.T) {
 		done, err := step.Count(file, "commands")
 		// What comes first is the command of one of the buffers.
 		refused := done + 1 + uint64(n%3)
-		if err = errors.Join(err, step.Set(file, "fault_rc", wire.RcCmdInvalidArg), step.Set(file, "fault_at", int(refused))); err != nil {
+		if err = errors.Join(err, step.Set(file, "fault_rc", wire.RcCmdInvalidArg),
+			step.Set(file, "fault_at", int(refused))); err != nil {
 			t.Fatal(err)
 		}
 		for k := 0; done < refused; k++ {

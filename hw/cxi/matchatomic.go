@@ -9,7 +9,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// Atomic operations on peers' regions, which their NICs perform. Their results lie in the memory of the command's place,
+// Atomic operations on peers' regions, which their NICs perform. Their results lie in the memory of the command's
+// place,
 // and so do operands that do not go with the command, which those do to a list without matching. They are never
 // restricted: what is restricted may be performed twice when a packet or its answer is lost.
 

@@ -47,7 +47,8 @@ func mapFlags(a hw.Access) uint32 {
 func (d *MemoryDomain) Register(r hw.Region) (hw.Memory, error) {
 	addr, n := uint64(uintptr(r.Addr)), uint64(r.Len)
 	if r.Len < 1 || addr == 0 || addr+n < addr || r.Base+n < r.Base || r.Access&^allAccess != 0 {
-		return nil, fmt.Errorf("cxi: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
+		return nil, fmt.Errorf("cxi: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access,
+			hw.ErrInvalid)
 	}
 	md, err := d.lni.Map(addr, n, mapFlags(r.Access)|libcxi.MapPin)
 	if err != nil {
@@ -180,7 +181,8 @@ func (d *MemoryDomain) UnpackKey(b []byte) (k hw.RemoteKey, err error) {
 // match bits and the offset.
 func remote(k hw.RemoteKey, addr, n uint64, need hw.Access) (nid, pid uint32, bits, off uint64, err error) {
 	off = addr - k[2]
-	if k[0]&keyMark == 0 || hw.Access(k[0]>>48&0xff)&need != need || addr < k[2] || off > k[3] || n > k[3]-off || k[1] == 0 {
+	if k[0]&keyMark == 0 || hw.Access(k[0]>>48&0xff)&need != need || addr < k[2] || off > k[3] || n > k[3]-off ||
+		k[1] == 0 {
 		return 0, 0, 0, 0, hw.ErrKey
 	}
 	return uint32(k[0]), uint32(k[0] >> 32 & 0xffff), k[1], off, nil
@@ -297,7 +299,8 @@ func (x *exposure) add(m *Memory) error {
 func (x *exposure) remove(m *Memory) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.pte.Invalidate(uint32(m.id)); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOENT) {
+	if err := x.pte.Invalidate(uint32(m.id)); err != nil && !errors.Is(err, unix.ENOSYS) &&
+		!errors.Is(err, unix.ENOENT) {
 		x.d.logf("cxi: region: %v", err) // the entry goes all the same
 	}
 	if _, err := x.command(&nic.Entry{PtlTE: x.pte.Number(), ID: m.id}, wire.EventUnlink); err != nil {

@@ -46,7 +46,8 @@ func buildModel(folder, to string) error {
 	if err != nil || len(sources) == 0 {
 		return errors.Join(err, fmt.Errorf("no model in %s", folder))
 	}
-	args := []string{"-O1", "-g", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libcxi.so.1",
+	args := []string{"-O1", "-g", "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-pthread",
+		"-Wl,-soname,libcxi.so.1",
 		"-Wl,--version-script=" + filepath.Join(folder, "libcxi.map"), "-o", to}
 	out, err := exec.Command("gcc", append(args, sources...)...).CombinedOutput()
 	if err != nil {
@@ -73,7 +74,8 @@ func child(t *testing.T, run, settings string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	// With the race detector a process would sleep for a second at its end.
 	env = append(env, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	cmd.Env = append(os.Environ(), append(env, "CASSINI="+settings, "WEFT_TEST_CXI="+library(t), "WEFT_TEST_CXI_CHILD=1")...)
+	cmd.Env = append(os.Environ(), append(env, "CASSINI="+settings, "WEFT_TEST_CXI="+library(t),
+		"WEFT_TEST_CXI_CHILD=1")...)
 	return cmd
 }
 

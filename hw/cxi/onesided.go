@@ -56,7 +56,8 @@ func (e *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c
 	return e.zcopy(true, local, addr, key, c)
 }
 
-func (e *Endpoint) zcopy(get bool, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+func (e *Endpoint) zcopy(get bool, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status,
+	error) {
 	memory, err := e.segment(local, get)
 	if err != nil {
 		return hw.Done, err

@@ -153,7 +153,8 @@ func TestPairPeer(t *testing.T) {
 	}
 	i := open(t, pairConfig)
 	x := newExchange(t, i)
-	m, err := i.Memory().Alloc(hw.Region{Len: pairMemory, Access: hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic})
+	m, err := i.Memory().Alloc(hw.Region{Len: pairMemory, Access: hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite |
+		hw.RemoteAtomic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,8 @@ func TestPairKilled(t *testing.T) {
 		for k := range 8 {
 			each := &hw.Completion{Func: func(*hw.Completion) { ended++ }}
 			each.Expect(1)
-			if _, err := e.PutZcopy([]hw.Segment{{Addr: mine.Region().Addr, Len: pairMemory >> k, Memory: mine}}, 0, key, each); err == nil {
+			if _, err := e.PutZcopy([]hw.Segment{{Addr: mine.Region().Addr, Len: pairMemory >> k, Memory: mine}}, 0,
+				key, each); err == nil {
 				posted++
 			}
 			x.send()
@@ -296,7 +298,8 @@ func TestPairKilled(t *testing.T) {
 			t.Fatalf("kill %d: %v", n, x.gone)
 		}
 		self, err := x.i.Connect(x.i.Address())
-		if err != nil || self.AMShort(3, x.received, make([]byte, x.received%8), content(x.received)) != nil && len(content(x.received)) <= 180 {
+		if err != nil || self.AMShort(3, x.received, make([]byte, x.received%8), content(x.received)) != nil &&
+			len(content(x.received)) <= 180 {
 			t.Fatalf("kill %d: the interface does not work on: %v", n, err)
 		}
 		if err := errors.Join(mine.Close(), x.i.Close()); err != nil {

@@ -177,7 +177,8 @@ func (e *Endpoint) reset(now time.Time) {
 	var streams [8]byte
 	binary.LittleEndian.PutUint32(streams[:], e.stream)
 	binary.LittleEndian.PutUint32(streams[4:], e.lease.stream)
-	m := nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce, UserPtr: cookieOp | uint64(n)}
+	m := nic.Message{To: e.to, MatchBits: e.high | uint64(lowBits(0, 0, kindReset, 0)), HeaderData: e.i.addr.nonce,
+		UserPtr: cookieOp | uint64(n)}
 	if q.q.Inline(&m, nil, streams[:]) {
 		w.posted = true
 		q.commit(o, n)

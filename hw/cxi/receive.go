@@ -86,7 +86,8 @@ func (r *receiver) open() (err error) {
 		id++
 	}
 	// Last, because peers may send when it is there.
-	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: nic.AnyID(), Put: true, Silent: true}
+	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: nic.AnyID(), Put: true,
+		Silent: true}
 	if !r.portal.q.Append(&here) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
 	}
@@ -103,7 +104,8 @@ func (r *receiver) open() (err error) {
 		return false
 	}, &r.events)
 	if err == nil && code != wire.RcOk {
-		err = fmt.Errorf("cxi: no room for %d list entries (%s): %w", len(r.buffers)+1, codeText(code), hw.ErrNoResource)
+		err = fmt.Errorf("cxi: no room for %d list entries (%s): %w", len(r.buffers)+1, codeText(code),
+			hw.ErrNoResource)
 	}
 	return err
 }

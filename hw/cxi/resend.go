@@ -103,7 +103,8 @@ func (e *Endpoint) emit() bool {
 		return false
 	}
 	s := w.slot(w.sent)
-	m := nic.Message{To: e.to, MatchBits: e.high | uint64(s.low), HeaderData: s.header, UserPtr: messageCookie(e.index, w.sent)}
+	m := nic.Message{To: e.to, MatchBits: e.high | uint64(s.low), HeaderData: s.header,
+		UserPtr: messageCookie(e.index, w.sent)}
 	if s.memory.Len == 0 && s.n > 0 {
 		if !q.q.Inline(&m, nil, s.data[:s.n]) {
 			return false
@@ -248,7 +249,8 @@ func (e *Endpoint) pathLost(code uint32) {
 		e.lostSince = now
 	}
 	if d := time.Duration(now - e.lostSince); d >= e.i.cfg.PathTimeout {
-		e.end(fmt.Errorf("peer %s is not reached for %v: %s: %w", e, d.Round(time.Millisecond), codeText(code), hw.ErrPeerDead))
+		e.end(fmt.Errorf("peer %s is not reached for %v: %s: %w", e, d.Round(time.Millisecond), codeText(code),
+			hw.ErrPeerDead))
 	}
 }
 

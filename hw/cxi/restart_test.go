@@ -62,7 +62,8 @@ func say(t *testing.T, ep hw.Endpoint, n uint64, to *station, turn ...*station) 
 		}
 		return err == nil
 	}, turn...)
-	until(t, fmt.Sprintf("message %d does not come", n), func() bool { return len(to.got) > 0 && to.got[len(to.got)-1] == n }, turn...)
+	until(t, fmt.Sprintf("message %d does not come", n),
+		func() bool { return len(to.got) > 0 && to.got[len(to.got)-1] == n }, turn...)
 }
 
 // rounds of both tests.
@@ -158,7 +159,8 @@ func TestGreetingWhileEnding(t *testing.T) {
 		if !e.Reported() {
 			early++
 		}
-		until(t, fmt.Sprintf("message %d does not come", n+rounds), func() bool { return a.got[len(a.got)-1] == n+rounds }, a, b)
+		until(t, fmt.Sprintf("message %d does not come", n+rounds),
+			func() bool { return a.got[len(a.got)-1] == n+rounds }, a, b)
 		until(t, "the end is not told of", e.Reported, a, b)
 	}
 	if early < rounds/2 {

@@ -39,7 +39,8 @@ func ownIdentity() identity {
 // chooseService picks the service and VNI of a device: what the launcher of the job says in SLINGSHOT_VNIS,
 // SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, else the best service that admits this process. Errors: hw.ErrPermission,
 // when none does; hw.ErrInvalid for what the variables hold.
-func chooseService(s serviceSource, device string, asking identity, env func(string) string) (service uint32, vni uint16, err error) {
+func chooseService(s serviceSource, device string, asking identity, env func(string) string) (service uint32,
+	vni uint16, err error) {
 	service, vni, ok, err := nic.Launched(device, env)
 	if err != nil {
 		return 0, 0, fmt.Errorf("cxi: %w: %w", err, hw.ErrInvalid)
@@ -104,7 +105,8 @@ func bestService(s serviceSource, device string, asking identity) (best libcxi.S
 		}
 	}
 	if rank == 0 {
-		return best, fmt.Errorf("cxi: none of the %d services of %s admits user %d, group %d: %w", len(list), device, asking.uid, asking.gid, hw.ErrPermission)
+		return best, fmt.Errorf("cxi: none of the %d services of %s admits user %d, group %d: %w", len(list), device,
+			asking.uid, asking.gid, hw.ErrPermission)
 	}
 	return best, nil
 }

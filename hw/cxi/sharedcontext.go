@@ -8,7 +8,8 @@ import (
 
 // Writes and atomic operations with a shared context (hw.MatchTransfer.Shared) that go with their command have no
 // place. All of one kind and context carry one cookie, so that the queue's state stays from one to the next, and are
-// counted. Each is answered, and its answer says how many bytes it has written. Which of several has failed nothing says, nor is
+// counted. Each is answered, and its answer says how many bytes it has written. Which of several has failed nothing
+// says, nor is
 // it asked.
 //
 // The number of a place in such a cookie is that of no place, and the generation the epoch:

@@ -63,7 +63,8 @@ func env(list ...string) func(string) string {
 // TestChooseService: the launcher's word first, then network namespace, user, group, everybody.
 func TestChooseService(t *testing.T) {
 	member := func(id uint32, k libcxi.MemberKind, who uint32, vnis ...uint16) libcxi.Service {
-		return libcxi.Service{ID: id, Enabled: true, Restricted: true, Members: []libcxi.Member{{Kind: k, ID: who}}, FixedVNIs: len(vnis) > 0, VNIs: vnis}
+		return libcxi.Service{ID: id, Enabled: true, Restricted: true, Members: []libcxi.Member{{Kind: k, ID: who}},
+			FixedVNIs: len(vnis) > 0, VNIs: vnis}
 	}
 	open := libcxi.Service{ID: 1, Enabled: true, FixedVNIs: true, VNIs: []uint16{1, 10}}
 	user, group := member(5, libcxi.MemberUID, 1000, 55), member(6, libcxi.MemberGID, 100, 66)
@@ -114,8 +115,10 @@ func TestChooseService(t *testing.T) {
 		{"no VNI", all, with(0, "SLINGSHOT_VNIS=x"), 0, 0, hw.ErrInvalid},
 		{"VNI 0", all, with(0, "SLINGSHOT_VNIS=0"), 0, 0, hw.ErrInvalid},
 		{"a VNI that the service does not have", all, with(0, "SLINGSHOT_VNIS=67"), 0, 0, hw.ErrPermission},
-		{"a VNI in the range", all, env("SLINGSHOT_VNIS=75", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=7"), 7, 75, nil},
-		{"a VNI out of the range", all, env("SLINGSHOT_VNIS=80", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=7"), 0, 0, hw.ErrPermission},
+		{"a VNI in the range", all, env("SLINGSHOT_VNIS=75", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=7"), 7, 75,
+			nil},
+		{"a VNI out of the range", all, env("SLINGSHOT_VNIS=80", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=7"), 0, 0,
+			hw.ErrPermission},
 		{"any VNI", services{list: []libcxi.Service{member(5, libcxi.MemberUID, 1000)}}, env(), 5, defaultVNI, nil},
 	} {
 		id, vni, err := chooseService(c.source, "cxi0", who, c.env)
@@ -131,7 +134,8 @@ func sysfs(t *testing.T, pci string, files map[string]string) string {
 	root := t.TempDir()
 	device := filepath.Join(root, "devices", pci)
 	netdev := filepath.Join(root, "class/net/hsn0")
-	for _, err := range []error{os.MkdirAll(device, 0o755), os.MkdirAll(netdev, 0o755), os.Symlink("../../../devices/"+pci, filepath.Join(netdev, "device"))} {
+	for _, err := range []error{os.MkdirAll(device, 0o755), os.MkdirAll(netdev, 0o755),
+		os.Symlink("../../../devices/"+pci, filepath.Join(netdev, "device"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +185,8 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestChooseDevice(t *testing.T) {
-	list := []Device{{DeviceInfo: libcxi.DeviceInfo{Name: "cxi0"}}, {DeviceInfo: libcxi.DeviceInfo{Name: "cxi1"}, Up: true}}
+	list := []Device{{DeviceInfo: libcxi.DeviceInfo{Name: "cxi0"}},
+		{DeviceInfo: libcxi.DeviceInfo{Name: "cxi1"}, Up: true}}
 	for want, name := range map[string]string{"cxi1": "", "cxi0": "cxi0"} {
 		if d, err := choose(list, name); err != nil || d.Name != want {
 			t.Errorf("%q: %s, %v", name, d.Name, err)

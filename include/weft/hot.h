@@ -290,10 +290,12 @@ struct weft_hot_transport {
 	int (*next)(struct weft_hot_transport *transport, struct weft_transport_message *m);
 	/* the message that next found last is done with; whether another one is at hand */
 	bool (*take)(struct weft_hot_transport *transport);
-	void (*flush)(struct weft_hot_transport *transport); /* sends what is corked; next does, too */
+	/* sends what is corked; next does, too */
+	void (*flush)(struct weft_hot_transport *transport);
 	/* as next, of senders only whose messages ring no bell */
 	int (*peek)(struct weft_hot_transport *transport, struct weft_transport_message *m);
-	_Atomic uint64_t taken; /* messages so far; stored by the lease holder, relaxed */
+	/* messages so far; stored by the lease holder, relaxed */
+	_Atomic uint64_t taken;
 	/* how many such senders there are: polls never pass the transport by. By the backend; sequentially consistent */
 	_Atomic uint32_t silent;
 	uint32_t pad0;
@@ -688,10 +690,12 @@ struct weft_hot_ep {
 	uint32_t delegate_min; /* bytes from which Go may delegate a copy to its target, 0: none */
 	/* line 3: immutable after enable, but for what two of them point at, and what is counted */
 	struct weft_hot_transport *transport; /* NULL: none that the data plane polls */
-	_Atomic(struct weft_hot_path *) *paths; /* with transport, by peers' lines; runtime: release; NULL: ask it */
+	/* with transport, by peers' lines; runtime: release; NULL: ask it */
+	_Atomic(struct weft_hot_path *) *paths;
 	/* with transport, source_limit of them, by its numbers */
 	struct weft_hot_transport_source *transport_sources;
-	_Atomic uint32_t delegate_rest; /* copies without asking; set by the runtime; relaxed */
+	/* copies without asking; set by the runtime; relaxed */
+	_Atomic uint32_t delegate_rest;
 	/* bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none */
 	uint32_t read_max;
 	uint64_t copied_max; /* bytes that are copied before the runtime counts them; UINT64_MAX: all */
@@ -700,7 +704,8 @@ struct weft_hot_ep {
 	/* with transport, 1: polls include it, and do until nothing is corked there. Go stores; relaxed */
 	_Atomic uint32_t transport_active;
 	uint32_t number; /* among the endpoints of its receive context */
-	struct weft_hot_cntr *rx_cntr; /* counts receives, NULL: none; stored once, under the lease after enable */
+	/* counts receives, NULL: none; stored once, under the lease after enable */
+	struct weft_hot_cntr *rx_cntr;
 	/* line 4: immutable after enable */
 	struct weft_hot_notes *notes; /* NULL: notifications are Go's */
 	uintptr_t requests; /* Go's dataplane.requests */

@@ -92,7 +92,8 @@ enum weft_try {
 /* weft_poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before result,
  * as far as the call has it, and calls again after each code but WEFT_DELIVERY_DONE; the rest is the data plane's. */
 struct weft_poll {
-	struct weft_hot_ep *const *eps; /* NULL-terminated, or NULL; where a queue is read the queue's are taken */
+	/* NULL-terminated, or NULL; where a queue is read the queue's are taken */
+	struct weft_hot_ep *const *eps;
 	struct weft_hot_thread *thread;
 	struct weft_reader reader; /* of fi_cq_read; its queue is NULL where none is read */
 	uint32_t flags; /* WEFT_POLL_* */

@@ -80,7 +80,8 @@ struct weft_post {
 	uint64_t results; /* with WEFT_POST_VECTOR */
 	const void *remote; /* with WEFT_POST_REMOTE */
 	uint64_t remotes; /* with WEFT_POST_REMOTE */
-	void **desc; /* with WEFT_POST_DEVICE: descriptors of buf, as many as that has, or NULL */
+	/* with WEFT_POST_DEVICE: descriptors of buf, as many as that has, or NULL */
+	void **desc;
 	void **compare_desc; /* the same of compare */
 	void **result_desc; /* the same of result */
 	struct weft_hot_thread *self; /* the thread */

@@ -123,8 +123,8 @@ var table = []Var{
 	intVar("bounce_count", "buffers", "0", 0, 65536,
 		func(c *Config) *int { return &c.BounceCount },
 		"Bounce buffers of an endpoint, which its transmit stripes and progress share evenly; fewer where more would "+
-			"take above 256 MiB. 0 means 64 for each, as far as 8 MiB and a 64th of the file system of FI_WEFT_SHM_DIR "+
-			"hold them, and at least 16 in all."),
+			"take above 256 MiB. 0 means 64 for each, as far as 8 MiB and a 64th of the file system of "+
+			"FI_WEFT_SHM_DIR hold them, and at least 16 in all."),
 	sizeVar("eager_size", "bytes", "8k", 0, 16<<20,
 		func(c *Config) *int { return &c.EagerSize },
 		"Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),

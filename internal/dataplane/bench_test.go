@@ -214,7 +214,8 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("message", func(b *testing.B) {
 		p := newPoller(b)
-		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 7}
+		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec),
+			Tag: 7}
 		payload, call := p.bytes(8), p.poll(1)
 		for b.Loop() {
 			p.post(recv)
@@ -230,7 +231,8 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("delivery", func(b *testing.B) { // the same without the read around it
 		p := newPoller(b)
-		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 7}
+		recv := hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(p.bytes(8))), Len: 8, Src: uint64(fi.AddrUnspec),
+			Tag: 7}
 		payload := p.bytes(8)
 		var call hot.Poll
 		d := &call.Delivery

@@ -71,8 +71,10 @@ func play(t *testing.T, w *world, rng *rand.Rand, seed uint64) {
 			if w.ep.Flags&hot.EPRxSelective == 0 || r.signals {
 				e, ok := done[r.context]
 				delete(done, r.context)
-				if !ok || e.Context != r.context || e.Len != uint64(len(m.payload)) || e.Tag != m.tag || e.Src != senderAddr {
-					t.Fatalf("seed %d: completion %+v (%v), want context %d of %d bytes, tag %d", seed, e, ok, r.context, len(m.payload), m.tag)
+				if !ok || e.Context != r.context || e.Len != uint64(len(m.payload)) || e.Tag != m.tag ||
+					e.Src != senderAddr {
+					t.Fatalf("seed %d: completion %+v (%v), want context %d of %d bytes, tag %d", seed, e, ok,
+						r.context, len(m.payload), m.tag)
 				}
 				if m.data != 0 && (e.Flags&fi.RemoteCQData == 0 || e.Data != m.data) {
 					t.Fatalf("seed %d: data %d, want %d", seed, e.Data, m.data)
@@ -105,7 +107,8 @@ func play(t *testing.T, w *world, rng *rand.Rand, seed uint64) {
 				flags |= fi.Completion
 			}
 			buf := uint64(uintptr(unsafe.Pointer(&bufs[next])))
-			if w.post(hot.RecvEntry{Flags: flags, Buf: buf, Len: bufBytes, Src: uint64(fi.AddrUnspec), Tag: r.tag, Ignore: r.ignore, Context: next}) {
+			if w.post(hot.RecvEntry{Flags: flags, Buf: buf, Len: bufBytes, Src: uint64(fi.AddrUnspec), Tag: r.tag,
+				Ignore: r.ignore, Context: next}) {
 				recvs = append(recvs, r)
 				next++
 			}

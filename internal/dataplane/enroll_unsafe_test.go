@@ -21,7 +21,8 @@ func TestEnroll(t *testing.T) {
 		if want := uint32(min(i+1, stats.Lines)); th.Number != want {
 			t.Fatalf("thread %d has the number %d, not %d", i, th.Number, want)
 		}
-		if (th.Line == 0) != (i == hot.EpochReaders) || lines[th.Line] || th.Line%unsafe.Sizeof(hot.EpochReader{}) != 0 {
+		if (th.Line == 0) != (i == hot.EpochReaders) || lines[th.Line] ||
+			th.Line%unsafe.Sizeof(hot.EpochReader{}) != 0 {
 			t.Fatalf("thread %d has the line at %#x", i, th.Line)
 		}
 		lines[th.Line] = true

@@ -114,7 +114,8 @@ func TestNoteArrives(t *testing.T) {
 			t.Fatalf("note %d: %d of them, code %d", i, len(list), code)
 		}
 		e := &list[0]
-		if !bytes.Equal(e.data, b) || e.Tag != noteTag || e.Src != senderAddr || e.Op != hot.NoticeAlone || e.Err != 0 ||
+		if !bytes.Equal(e.data, b) || e.Tag != noteTag || e.Src != senderAddr || e.Op != hot.NoticeAlone ||
+			e.Err != 0 ||
 			string(e.Name[:e.NameLen]) != "names" || string(e.Agent[:6]) != "agent\x00" {
 			t.Fatalf("note %d: %+v", i, e.NoteEntry)
 		}
@@ -191,8 +192,12 @@ func TestNoteIsTheRuntimes(t *testing.T) {
 		"another thread":     {func(n *notes, p *hot.Post) { n.out.Lock = 1 }, hot.PostAgain},
 		"no credit, no time": {func(n *notes, p *hot.Post) { n.out.Limit = 10 }, hot.PostTime},
 		"no credit":          {func(n *notes, p *hot.Post) { n.out.Limit, p.Now = 10, 1000 }, hot.PostAgain},
-		"no credit for long": {func(n *notes, p *hot.Post) { n.out.Limit, n.out.Starved, p.Now = 10, 1000, 1001+hot.StarvedMillis }, hot.PostGo},
-		"a key that is gone": {func(n *notes, p *hot.Post) { p.Kind, p.Buf, p.Len, p.Key = 0, p.Note, 8, regionKey+1 }, hot.PostGo},
+		"no credit for long": {func(n *notes, p *hot.Post) {
+			n.out.Limit, n.out.Starved, p.Now = 10, 1000,
+				1001+hot.StarvedMillis
+		}, hot.PostGo},
+		"a key that is gone": {func(n *notes, p *hot.Post) { p.Kind, p.Buf, p.Len, p.Key = 0, p.Note, 8, regionKey+1 },
+			hot.PostGo},
 		"beyond the region": {func(n *notes, p *hot.Post) {
 			p.Kind, p.Buf, p.Len, p.Key, p.Header = 0, p.Note, 8, regionKey, regionLen-7
 		}, hot.PostGo},

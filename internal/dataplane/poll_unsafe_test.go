@@ -18,7 +18,8 @@ const (
 // receive posts a tagged receive and returns its buffer.
 func (p *poller) receive(tag, context uint64) []byte {
 	buf := p.bytes(64)
-	p.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 64, Src: uint64(fi.AddrUnspec), Tag: tag, Context: context})
+	p.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 64, Src: uint64(fi.AddrUnspec), Tag: tag,
+		Context: context})
 	return buf
 }
 
@@ -63,7 +64,8 @@ func TestReadTakesQueueFirst(t *testing.T) {
 	p.receive(5, 1)
 	p.arrive(5, "x")
 	p.complete(hot.CQE{Context: 7})
-	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 7 || p.ep.Inbound[0].Head != 0 {
+	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 7 ||
+		p.ep.Inbound[0].Head != 0 {
 		t.Fatalf("result %d, context %d, head %d", call.Result, p.word(0, taggedBytes, 0), p.ep.Inbound[0].Head)
 	}
 	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 1 {
@@ -80,7 +82,8 @@ func TestReadFormats(t *testing.T) {
 		p := newPoller(t)
 		p.cq.Format = uint32(format)
 		for n := range uint64(3) {
-			p.complete(hot.CQE{Context: n + 10, Flags: n + 20, Len: n + 30, Buf: n + 40, Data: n + 50, Tag: n + 60, Src: n + 70})
+			p.complete(hot.CQE{Context: n + 10, Flags: n + 20, Len: n + 30, Buf: n + 40, Data: n + 50, Tag: n + 60,
+				Src: n + 70})
 		}
 		check := func(i int, n uint64) {
 			t.Helper()
@@ -156,8 +159,10 @@ func TestReadLeaseBusy(t *testing.T) {
 	p.arrive(5, "x")
 	p.rx.Lease = 1
 	call := p.poll(4)
-	if code := readAll(call); code != hot.DeliveryDone || call.Result != again || call.Found != 0 || p.busy() != 1 || p.rx.Lease != 1 {
-		t.Fatalf("code %d, result %d, found %d, %d times busy, lease %d", code, call.Result, call.Found, p.busy(), p.rx.Lease)
+	if code := readAll(call); code != hot.DeliveryDone || call.Result != again || call.Found != 0 || p.busy() != 1 ||
+		p.rx.Lease != 1 {
+		t.Fatalf("code %d, result %d, found %d, %d times busy, lease %d", code, call.Result, call.Found, p.busy(),
+			p.rx.Lease)
 	}
 	call = p.poll(0)
 	call.Reader.CQ, call.Flags, call.Idle, call.Most = 0, hot.PollThread, 1, 1
@@ -224,7 +229,8 @@ func TestReadAsksRuntime(t *testing.T) {
 			t.Fatalf("code %d", code)
 		}
 	})
-	if !slices.Equal(p.codes, []uintptr{hot.PollProgress, hot.PollTriggered}) || call.Result != 1 || p.word(0, taggedBytes, 0) != 4 {
+	if !slices.Equal(p.codes, []uintptr{hot.PollProgress, hot.PollTriggered}) || call.Result != 1 ||
+		p.word(0, taggedBytes, 0) != 4 {
 		t.Fatalf("codes %v, result %d", p.codes, call.Result)
 	}
 }

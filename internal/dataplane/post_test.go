@@ -27,7 +27,8 @@ func TestSendArrives(t *testing.T) {
 		for i := range payload {
 			payload[i] = byte(n + i)
 		}
-		l.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: bounceBytes, Src: uint64(fi.AddrUnspec), Tag: uint64(n), Context: uint64(n)})
+		l.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: bounceBytes, Src: uint64(fi.AddrUnspec),
+			Tag: uint64(n), Context: uint64(n)})
 		p := l.message(payload, kind, uint64(n), uint64(n))
 		p.Data = 99
 		if code := send(&p); code != hot.PostDone {
@@ -47,7 +48,8 @@ func TestSendArrives(t *testing.T) {
 		}
 	}
 	if l.thread(stats.ThreadInline)+l.thread(stats.ThreadBounce) != bounceBytes+1 {
-		t.Errorf("%d inline and %d bounced messages are counted", l.thread(stats.ThreadInline), l.thread(stats.ThreadBounce))
+		t.Errorf("%d inline and %d bounced messages are counted", l.thread(stats.ThreadInline),
+			l.thread(stats.ThreadBounce))
 	}
 }
 
@@ -91,7 +93,8 @@ func TestSendNeedsRoom(t *testing.T) {
 			for _, step := range []struct {
 				now  uint32
 				code uintptr
-			}{{now, hot.PostAgain}, {now + hot.StarvedMillis - 1, hot.PostAgain}, {now + hot.StarvedMillis, hot.PostGo}} {
+			}{{now, hot.PostAgain}, {now + hot.StarvedMillis - 1, hot.PostAgain}, {now + hot.StarvedMillis,
+				hot.PostGo}} {
 				p.Now = step.now
 				if code := send(&p); code != step.code {
 					t.Errorf("after %d ms: code %d, want %d", step.now-now, code, step.code)
@@ -215,7 +218,8 @@ func TestSendPath(t *testing.T) {
 	for _, c := range []struct {
 		sent uint32
 		code uintptr
-	}{{hot.PathSent, hot.PostDone}, {hot.PathCorked, hot.PostDone}, {hot.PathFull, hot.PostAgain}, {hot.PathGo, hot.PostGo}} {
+	}{{hot.PathSent, hot.PostDone}, {hot.PathCorked, hot.PostDone}, {hot.PathFull, hot.PostAgain}, {hot.PathGo,
+		hot.PostGo}} {
 		l := newLoop(t)
 		path := l.path(64)
 		p := l.message(make([]byte, 8), 0, 0, 3)
@@ -270,7 +274,8 @@ func TestWriteArrives(t *testing.T) {
 		if e, ok := l.completed(); !ok || e.Context != uint64(n) || e.Flags != fi.RMA|fi.Write {
 			t.Fatalf("write %d completed with %+v, %v", n, e, ok)
 		}
-		if e, ok := l.pop(); ok != (n%4 == 0) || ok && (e.Data != uint64(n) || e.Len != uint64(length) || e.Src != senderAddr) {
+		if e, ok := l.pop(); ok != (n%4 == 0) || ok &&
+			(e.Data != uint64(n) || e.Len != uint64(length) || e.Src != senderAddr) {
 			t.Fatalf("write %d: the target has %+v, %v", n, e, ok)
 		}
 	}

@@ -88,7 +88,8 @@ func (l *loop) openRegion() {
 	l.region = unsafe.Slice((*byte)(at), regionLen)
 	regions := (*[1 << keyLog2]hot.Region)(l.memory(int(unsafe.Sizeof(hot.Region{})) << keyLog2))
 	table := (*uintptr)(l.memory(8))
-	keys := (*[1 << keyLog2]hot.Key)(l.memory(int(unsafe.Sizeof(hot.Key{}))<<keyLog2 + int(unsafe.Sizeof(hot.Claim{}))*hot.Claims))
+	keys := (*[1 << keyLog2]hot.Key)(l.memory(int(unsafe.Sizeof(hot.Key{}))<<keyLog2 +
+		int(unsafe.Sizeof(hot.Claim{}))*hot.Claims))
 	place := hot.KeyPlace(regionKey, 1<<keyLog2)
 	regions[place] = hot.Region{
 		State: hot.RegionLive, Access: hot.KeyRead | hot.KeyWrite | hot.KeyDirect, Key: regionKey,

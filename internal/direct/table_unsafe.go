@@ -30,7 +30,8 @@ func Trampoline() uintptr { return trampoline() }
 //lint:ignore U1000 the trampoline has its address
 var g [1024]byte
 
-// probe is what the self-test calls: a function whose result depends on every argument. It and what it calls compare the
+// probe is what the self-test calls: a function whose result depends on every argument. It and what it calls compare
+// the
 // stack pointer with the limit in all three forms that compilers write: for frames of up to 128 bytes, of up to 4 KiB,
 // and for longer ones. Frames of the data plane have some 500 bytes at most.
 func probe(a, b, c, d uintptr) uintptr {

@@ -63,17 +63,20 @@ type CQ struct {
 	RingStride uint64
 	NRings     uint32 // power of two plus one: ring 0 is the progress engines', 1.. the stripes'
 	Log2Slots  uint32
-	Format     uint32  // enum fi_cq_format
-	Flags      uint32  `c:"_Atomic"` // CQ*; Go clears CQExclusive (cqring.Share), seq_cst; any thread loads
-	Handle     uint64  // Go's
-	EPs        uintptr `c:"_Atomic(struct weft_hot_ep **)"` // Go: release; NULL-terminated, replaced as a whole, old ones live until close
-	Last       uint64  // of the slots of a ring, how many bytes behind the first
-	_          [1]uint64
+	Format     uint32 // enum fi_cq_format
+	Flags      uint32 `c:"_Atomic"` // CQ*; Go clears CQExclusive (cqring.Share), seq_cst; any thread loads
+	Handle     uint64 // Go's
+	// Go: release; NULL-terminated, replaced as a whole, old ones live until close
+	EPs  uintptr `c:"_Atomic(struct weft_hot_ep **)"`
+	Last uint64  // of the slots of a ring, how many bytes behind the first
+	_    [1]uint64
 	// line 1
 	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
 	Overflow uint64 `c:"_Atomic"` // Go: completions kept off the rings because theirs was full
-	Corked   uint32 `c:"_Atomic"` // 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them; relaxed
+	// 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them;
+	// relaxed
+	Corked uint32 `c:"_Atomic"`
 	// 1: some of those that are kept off the rings are of posts. Until those are on the rings posts are to be tried
 	// again: a thread's completions are read in its order. Written under the list's lock, read by posts; seq_cst
 	PostsKept uint32 `c:"_Atomic"`
@@ -86,7 +89,8 @@ type CQ struct {
 type CQRing struct {
 	_    structs.HostLayout
 	Head uint64 `c:"_Atomic"` // consumers: CAS acq_rel; free running
-	Turn uint32 `c:"_Atomic"` // of ring 0: where the next read starts. Readers store it, relaxed; a lost store costs fairness for one call
+	// of ring 0: where the next read starts. Readers store it, relaxed; a lost store costs fairness for one call
+	Turn uint32 `c:"_Atomic"`
 	_    [52]byte
 	Tail uint64 `c:"_Atomic"` // producers' hint
 	_    [56]byte

@@ -39,9 +39,10 @@ type Inbound struct {
 type EP struct {
 	_ structs.HostLayout
 	// line 0: immutable after enable, but for what says otherwise
-	Peers      uintptr `c:"struct weft_hot_peer *"` // by fi_addr, rotated so that the receive context comes last
-	PeerLimit  uint64  `c:"_Atomic"`                // peers that there is memory for; Go makes it larger, with release; data plane, acquire
-	TxCQ       uintptr `c:"struct weft_hot_cq *"`   // NULL: none
+	Peers uintptr `c:"struct weft_hot_peer *"` // by fi_addr, rotated so that the receive context comes last
+	// peers that there is memory for; Go makes it larger, with release; data plane, acquire
+	PeerLimit  uint64  `c:"_Atomic"`
+	TxCQ       uintptr `c:"struct weft_hot_cq *"` // NULL: none
 	TxCntr     uintptr `c:"struct weft_hot_cntr *"`
 	Stripes    uintptr `c:"struct weft_hot_stripe *"` // StripeMask+1, and that of the progress lease's holder
 	StripeMask uint32
@@ -50,15 +51,16 @@ type EP struct {
 	EagerMax   uint32 // bytes that go through one bounce buffer
 	Handle     uint64 // Go's
 	// line 1
-	StatsThreads uintptr `c:"weft_stat *"`                   // WEFT_STAT_LINES lines of counters (stats.h)
-	Rx           uintptr `c:"_Atomic(struct weft_hot_rx *)"` // Go: release; another one, which never has work, when the endpoint is closed
-	RxRings      uintptr `c:"_Atomic uint32_t *"`            // of the own segment
-	RxState      uintptr `c:"_Atomic uint32_t *"`            // of the own segment, armed is the word after it
-	Sources      uintptr `c:"struct weft_hot_source *"`      // source_limit of them
-	RxCQ         uintptr `c:"struct weft_hot_cq *"`
-	SourceLimit  uint32
-	Polled       uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
-	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
+	StatsThreads uintptr `c:"weft_stat *"` // WEFT_STAT_LINES lines of counters (stats.h)
+	// Go: release; another one, which never has work, when the endpoint is closed
+	Rx          uintptr `c:"_Atomic(struct weft_hot_rx *)"`
+	RxRings     uintptr `c:"_Atomic uint32_t *"`       // of the own segment
+	RxState     uintptr `c:"_Atomic uint32_t *"`       // of the own segment, armed is the word after it
+	Sources     uintptr `c:"struct weft_hot_source *"` // source_limit of them
+	RxCQ        uintptr `c:"struct weft_hot_cq *"`
+	SourceLimit uint32
+	Polled      uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
+	StatsRx     uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
 	// line 2: one-sided operations, immutable after enable
 	Regions      uintptr `c:"uintptr_t"` // of the word with the domain's [Region]s; 0, also later: the runtime serves
 	_            uint32
@@ -71,17 +73,23 @@ type EP struct {
 	PID          uint32  // of this process
 	DelegateMin  uint32  // bytes from which Go may delegate a copy to its target, 0: none
 	// line 3: immutable after enable, but for what two of them point at, and what is counted
-	Transport        uintptr `c:"struct weft_hot_transport *"`        // NULL: none that the data plane polls
-	Paths            uintptr `c:"_Atomic(struct weft_hot_path *) *"`  // with transport, by peers' lines; runtime: release; NULL: ask it
-	TransportSources uintptr `c:"struct weft_hot_transport_source *"` // with transport, source_limit of them, by its numbers
-	DelegateRest     uint32  `c:"_Atomic"`                            // copies without asking; set by the runtime; relaxed
+	Transport uintptr `c:"struct weft_hot_transport *"` // NULL: none that the data plane polls
+	// with transport, by peers' lines; runtime: release; NULL: ask it
+	Paths uintptr `c:"_Atomic(struct weft_hot_path *) *"`
+	// with transport, source_limit of them, by its numbers
+	TransportSources uintptr `c:"struct weft_hot_transport_source *"`
+	// copies without asking; set by the runtime; relaxed
+	DelegateRest uint32 `c:"_Atomic"`
 	// bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none
-	ReadMax         uint32
-	CopiedMax       uint64  // bytes that are copied before the runtime counts them; UINT64_MAX: all
-	Copied          uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
-	TransportActive uint32  `c:"_Atomic"` // with transport, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
-	Number          uint32  // among the endpoints of its receive context
-	RxCntr          uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
+	ReadMax   uint32
+	CopiedMax uint64 // bytes that are copied before the runtime counts them; UINT64_MAX: all
+	// those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
+	Copied uint64 `c:"_Atomic"`
+	// with transport, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
+	TransportActive uint32 `c:"_Atomic"`
+	Number          uint32 // among the endpoints of its receive context
+	// counts receives, NULL: none; stored once, under the lease after enable
+	RxCntr uintptr `c:"struct weft_hot_cntr *"`
 	// line 4: immutable after enable
 	Notes       uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
 	Requests    uintptr `c:"uintptr_t"`               // Go's dataplane.Requests

@@ -99,8 +99,9 @@ const (
 //
 //weft:name weft_poll
 type Poll struct {
-	_       structs.HostLayout
-	EPs     uintptr `c:"struct weft_hot_ep *const *"` // NULL-terminated, or NULL; where a queue is read the queue's are taken
+	_ structs.HostLayout
+	// NULL-terminated, or NULL; where a queue is read the queue's are taken
+	EPs     uintptr `c:"struct weft_hot_ep *const *"`
 	Thread  uintptr `c:"struct weft_hot_thread *"`
 	Reader  Reader  // of fi_cq_read; its queue is NULL where none is read
 	Flags   uint32  // Poll*

@@ -51,37 +51,38 @@ const (
 //
 //weft:name weft_post
 type Post struct {
-	_           structs.HostLayout
-	EP          uintptr `c:"struct weft_hot_ep *"`
-	Buf         uintptr `c:"const void *"` // payload; of an atomic operation the operand
-	Len         uint64  // bytes of it; of an atomic operation elements. With Buf in front of it this is a struct iovec
-	Dest        uint64  // fi_addr_t
-	Header      uint64  // tag, or address in the target's region
-	Data        uint64  // with PostData
-	Flags       uint64  // libfabric's, of this operation
-	Context     uint64
-	Kind        uint32  // Post*
-	Thread      uint32  // written by the data plane: number, line of counters, and preferred stripe of the thread
-	Key         uint64  // one-sided: of the region
-	Request     uint64  // data plane only: one-sided, the id of what waits for the answer, 0: none; with PostReturn
-	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL; of messages the data plane's
-	Result      uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
-	Note        uintptr `c:"const void *"` // of notifications, as the next two
-	NoteLen     uint64  // bytes of it
-	NoteTag     uint64
-	List        uint64  // of lists: Go's handle
-	Shape       uintptr `c:"uintptr_t"`    // of lists: Go's dataplane.List
-	Picks       uintptr `c:"const void *"` // of lists: the elements, NULL: all
-	Count       uint64  // with Picks: of them, or of those that there are bits for
-	Op          uint32  // atomics: libfabric's; of lists: weft/token.h's
-	Datatype    uint32  // atomics: libfabric's
-	Atomic      uint32  // atomics: Atomic*
-	_           uint32
-	Compares    uint64  // with PostVector
-	Results     uint64  // with PostVector
-	Remote      uintptr `c:"const void *"` // with PostRemote
-	Remotes     uint64  // with PostRemote
-	Desc        uintptr `c:"void **"`                  // with PostDevice: descriptors of Buf, as many as that has, or NULL
+	_        structs.HostLayout
+	EP       uintptr `c:"struct weft_hot_ep *"`
+	Buf      uintptr `c:"const void *"` // payload; of an atomic operation the operand
+	Len      uint64  // bytes of it; of an atomic operation elements. With Buf in front of it this is a struct iovec
+	Dest     uint64  // fi_addr_t
+	Header   uint64  // tag, or address in the target's region
+	Data     uint64  // with PostData
+	Flags    uint64  // libfabric's, of this operation
+	Context  uint64
+	Kind     uint32  // Post*
+	Thread   uint32  // written by the data plane: number, line of counters, and preferred stripe of the thread
+	Key      uint64  // one-sided: of the region
+	Request  uint64  // data plane only: one-sided, the id of what waits for the answer, 0: none; with PostReturn
+	Compare  uintptr `c:"const void *"` // atomics: comparand, or NULL; of messages the data plane's
+	Result   uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
+	Note     uintptr `c:"const void *"` // of notifications, as the next two
+	NoteLen  uint64  // bytes of it
+	NoteTag  uint64
+	List     uint64  // of lists: Go's handle
+	Shape    uintptr `c:"uintptr_t"`    // of lists: Go's dataplane.List
+	Picks    uintptr `c:"const void *"` // of lists: the elements, NULL: all
+	Count    uint64  // with Picks: of them, or of those that there are bits for
+	Op       uint32  // atomics: libfabric's; of lists: weft/token.h's
+	Datatype uint32  // atomics: libfabric's
+	Atomic   uint32  // atomics: Atomic*
+	_        uint32
+	Compares uint64  // with PostVector
+	Results  uint64  // with PostVector
+	Remote   uintptr `c:"const void *"` // with PostRemote
+	Remotes  uint64  // with PostRemote
+	// with PostDevice: descriptors of Buf, as many as that has, or NULL
+	Desc        uintptr `c:"void **"`
 	CompareDesc uintptr `c:"void **"`                  // the same of Compare
 	ResultDesc  uintptr `c:"void **"`                  // the same of Result
 	Self        uintptr `c:"struct weft_hot_thread *"` // the thread

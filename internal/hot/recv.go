@@ -71,14 +71,16 @@ type Rx struct {
 	Lease uint32 `c:"_Atomic"` // 0 free, 1 taken: CAS acquire, store release
 	_     [60]byte
 	// line 2: written by the lease holder
-	PostsHead uint64  `c:"_Atomic"` // data plane and provider
-	WantPosts uint32  `c:"_Atomic"` // 1: a search or cancel was posted (posts set this) or unexpected messages are kept: the post ring has work
-	Attention uint32  `c:"_Atomic"` // Attention*: progress has work that no ring shows
-	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
-	Timers    uint32  `c:"_Atomic"`   // data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed
-	Receiver  uintptr `c:"uintptr_t"` // Go's dataplane.Receiver; immutable while the context is open, 0: none
-	Asleep    uint32  `c:"_Atomic"`   // BellAsleep: threads may sleep on its queues. These store, posts swap; seq_cst
-	_         [28]byte
+	PostsHead uint64 `c:"_Atomic"` // data plane and provider
+	// 1: a search or cancel was posted (posts set this) or unexpected messages are kept: the post ring has work
+	WantPosts uint32 `c:"_Atomic"`
+	Attention uint32 `c:"_Atomic"` // Attention*: progress has work that no ring shows
+	Turn      uint32 // data plane only: inbound ring at which the next delivery begins
+	// data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed
+	Timers   uint32  `c:"_Atomic"`
+	Receiver uintptr `c:"uintptr_t"` // Go's dataplane.Receiver; immutable while the context is open, 0: none
+	Asleep   uint32  `c:"_Atomic"`   // BellAsleep: threads may sleep on its queues. These store, posts swap; seq_cst
+	_        [28]byte
 }
 
 // What the receiver knows of the address of a sender, in [Source].Addr, [TransportSource].Addr and [Delivery].Addr:

@@ -106,7 +106,8 @@ const RxRings = 8
 type RxRing struct {
 	_    structs.HostLayout
 	Tail uint64 `c:"_Atomic"` // written and read by the ring's senders, relaxed (see ring.h)
-	Free uint64 `c:"_Atomic"` // of a ring with one sender: positions that are free end here (internal/outbound); the sender's, relaxed
+	// of a ring with one sender: positions that are free end here (internal/outbound); the sender's, relaxed
+	Free uint64 `c:"_Atomic"`
 	_    [112]byte
 }
 

@@ -39,13 +39,19 @@ const (
 //
 //weft:name weft_hot_transport
 type Transport struct {
-	_      structs.HostLayout
-	Next   uintptr `c:"int (*next)(struct weft_hot_transport *transport, struct weft_transport_message *m)"` // Transport*; the same message until it is taken
-	Take   uintptr `c:"bool (*take)(struct weft_hot_transport *transport)"`                                  // the message that next found last is done with; whether another one is at hand
-	Flush  uintptr `c:"void (*flush)(struct weft_hot_transport *transport)"`                                 // sends what is corked; next does, too
-	Peek   uintptr `c:"int (*peek)(struct weft_hot_transport *transport, struct weft_transport_message *m)"` // as next, of senders only whose messages ring no bell
-	Taken  uint64  `c:"_Atomic"`                                                                             // messages so far; stored by the lease holder, relaxed
-	Silent uint32  `c:"_Atomic"`                                                                             // how many such senders there are: polls never pass the transport by. By the backend; sequentially consistent
+	_ structs.HostLayout
+	// Transport*; the same message until it is taken
+	Next uintptr `c:"int (*next)(struct weft_hot_transport *transport, struct weft_transport_message *m)"`
+	// the message that next found last is done with; whether another one is at hand
+	Take uintptr `c:"bool (*take)(struct weft_hot_transport *transport)"`
+	// sends what is corked; next does, too
+	Flush uintptr `c:"void (*flush)(struct weft_hot_transport *transport)"`
+	// as next, of senders only whose messages ring no bell
+	Peek uintptr `c:"int (*peek)(struct weft_hot_transport *transport, struct weft_transport_message *m)"`
+	// messages so far; stored by the lease holder, relaxed
+	Taken uint64 `c:"_Atomic"`
+	// how many such senders there are: polls never pass the transport by. By the backend; sequentially consistent
+	Silent uint32 `c:"_Atomic"`
 	_      uint32
 }
 

@@ -16,7 +16,8 @@ type LNI struct{ p *C.struct_weft_cxi_lni }
 // NewLNI makes an LNI. Errors: EPERM where the service does not admit this process.
 func (d *Device) NewLNI(service uint32) (*LNI, error) {
 	l := new(LNI)
-	if err := check(fmt.Sprintf("use service %d", service), C.weft_cxi_alloc_lni(d.p, C.uint32_t(service), &l.p)); err != nil {
+	if err := check(fmt.Sprintf("use service %d", service),
+		C.weft_cxi_alloc_lni(d.p, C.uint32_t(service), &l.p)); err != nil {
 		return nil, err
 	}
 	return l, nil

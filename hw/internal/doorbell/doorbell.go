@@ -62,7 +62,8 @@ func (b *Bell) FD() int { return int(b.poll.Load()) }
 // one is what Ring adds to the event file.
 var one = binary.NativeEndian.AppendUint64(nil, 1)
 
-// Ring makes the descriptor readable until [Bell.Drain]. Before Enable no thread sleeps, and it does nothing. Any thread
+// Ring makes the descriptor readable until [Bell.Drain]. Before Enable no thread sleeps, and it does nothing. Any
+// thread
 // may call it.
 func (b *Bell) Ring() {
 	if b.poll.Load() >= 0 {

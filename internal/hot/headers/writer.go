@@ -92,7 +92,8 @@ func (w *writer) opening(name string) string {
 // lines writes a text, whose paragraphs and indented lines stay, with a prefix to every line.
 func (w *writer) lines(prefix, text string) {
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		if w.Len() > 0 && p != "" && !bytes.HasSuffix(w.Bytes(), []byte(" *\n")) && bytes.HasSuffix(w.Bytes(), []byte("\n")) && prefix == " * " {
+		if w.Len() > 0 && p != "" && !bytes.HasSuffix(w.Bytes(), []byte(" *\n")) &&
+			bytes.HasSuffix(w.Bytes(), []byte("\n")) && prefix == " * " {
 			w.WriteString(" *\n")
 		}
 		if strings.HasPrefix(p, "\t") {

@@ -9,7 +9,8 @@ import (
 
 // Words to a peer go in the stream that its slice goes in, behind what has been posted. So a slice is delayed while
 // more waits there than streamLeast bytes and than the path takes in streamTime, or in twice the time between two pumps
-// where the application polls rarely. After streamLongest it goes on with a fragment, whatever waits: another flow to the
+// where the application polls rarely. After streamLongest it goes on with a fragment, whatever waits: another flow to
+// the
 // peer may fill the stream for as long as it likes.
 const (
 	streamLeast   = 16 << 10

@@ -243,7 +243,8 @@ func (q *Queue) Unlink(e *Entry) bool {
 // Enable lets a portal table entry take commands, whatever it has dropped. False: no room.
 func (q *Queue) Enable(ptlTE uint32) bool { return q.Resume(ptlTE, wire.LimitNoDropCount) }
 
-// Resume lets a portal table entry take commands if it has dropped so many: else an event says that it has not. False: no
+// Resume lets a portal table entry take commands if it has dropped so many: else an event says that it has not.
+// False: no
 // room.
 func (q *Queue) Resume(ptlTE, drops uint32) bool {
 	return q.setState(ptlTE, wire.PtlteStateEnabled, drops)

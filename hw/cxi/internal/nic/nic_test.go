@@ -47,7 +47,8 @@ func TestCommands(t *testing.T) {
 	const dfa = "67 52 34 12"
 	m := Message{To: to, MatchBits: 0x1122334455667788, HeaderData: 0x99aabbccddeeff00, UserPtr: 0x0102030405060708}
 	tail := "88 77 66 55 44 33 22 11 00 ff ee dd cc bb aa 99 08 07 06 05 04 03 02 01"
-	transfer := Transfer{Message: m, Offset: 0x5000, Local: Memory{IOVA: 0xabcdef, LAC: 5, Len: 0x1000}, Initiator: 0xcafe, EQ: 0x123}
+	transfer := Transfer{Message: m, Offset: 0x5000, Local: Memory{IOVA: 0xabcdef, LAC: 5, Len: 0x1000},
+		Initiator: 0xcafe, EQ: 0x123}
 	for _, c := range []struct {
 		name  string
 		write func(q *Queue) bool
@@ -86,18 +87,22 @@ func TestCommands(t *testing.T) {
 		{"get", func(q *Queue) bool { return q.Get(&transfer) },
 			"25 09 0d 00" + dfa + "00 50 00 00 00 00 00 00 ef cd ab 00 00 00 00 00 00 10 00 00 00 00 23 01 00 00 00 00 fe ca 00 00" + tail},
 		{"atomic", func(q *Queue) bool {
-			return q.Atomic(&Atomic{Transfer: transfer, Op: wire.AmoCswap, Type: wire.AmoTypeU64, Fetch: true, Result: Memory{IOVA: 0x77, LAC: 6}, Compare: 0x42})
+			return q.Atomic(&Atomic{Transfer: transfer, Op: wire.AmoCswap, Type: wire.AmoTypeU64, Fetch: true,
+				Result: Memory{IOVA: 0x77, LAC: 6}, Compare: 0x42})
 		}, "59 09 0d 00" + dfa + "00 50 00 00 00 00 00 00 ef cd ab 00 00 00 00 00 00 10 00 00 00 00 23 01 00 00 00 00 fe ca 00 00" + tail +
 			"77 00 00 00 00 00 00 00 0b 07 00 00 06 00 00 00 42 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"},
 		{"append", func(q *Queue) bool {
-			return q.Append(&Entry{PtlTE: 0x321, ID: 0x4567, Memory: Memory{IOVA: 0x9000, LAC: 3}, Length: 0x10000, MatchBits: 0x1122334455667788,
-				Ignore: 0xff, MatchID: 0xabcd, MinFree: 0x1234, Managed: true, Put: true, NoLink: true, NoUnlink: true})
+			return q.Append(&Entry{PtlTE: 0x321, ID: 0x4567, Memory: Memory{IOVA: 0x9000, LAC: 3}, Length: 0x10000,
+				MatchBits: 0x1122334455667788,
+				Ignore:    0xff, MatchID: 0xabcd, MinFree: 0x1234, Managed: true, Put: true, NoLink: true, NoUnlink: true})
 		}, "87 00 21 03 48 50 00 00 67 45 03 01 00 00 00 00 00 90 00 00 00 00 00 00 00 00 01 00 00 00 00 00" +
 			"34 12 00 00 cd ab 00 00 88 77 66 55 44 33 22 11 ff 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"},
 		{"silent entry", func(q *Queue) bool { return q.Append(&Entry{PtlTE: 1, Put: true, Get: true, Silent: true}) },
 			"87 00 01 00 30 60 00 00 00 00 00 01"},
-		{"unlink", func(q *Queue) bool { return q.Unlink(&Entry{PtlTE: 2, ID: 3}) }, "b7 00 02 00 00 00 00 00 03 00 00 00"},
-		{"enable", func(q *Queue) bool { return q.Enable(5) }, "c7 02 05 00 00 00 00 00 00 00 00 00 00 00 00 00 ff ff ff 00"},
+		{"unlink", func(q *Queue) bool { return q.Unlink(&Entry{PtlTE: 2, ID: 3}) },
+			"b7 00 02 00 00 00 00 00 03 00 00 00"},
+		{"enable", func(q *Queue) bool { return q.Enable(5) },
+			"c7 02 05 00 00 00 00 00 00 00 00 00 00 00 00 00 ff ff ff 00"},
 	} {
 		r := newRing(512)
 		if !c.write(&r.q) {
@@ -236,7 +241,8 @@ func TestEvents(t *testing.T) {
 			t.Fatalf("event %d is not seen", n)
 		}
 		e := r.q.Peek()
-		if !e.There() || e.UserPtr() != n || e.Type() != wire.EventAck || e.Code() != uint32(1+n%60) || e.words() != uint32(size/8) {
+		if !e.There() || e.UserPtr() != n || e.Type() != wire.EventAck || e.Code() != uint32(1+n%60) ||
+			e.words() != uint32(size/8) {
 			t.Fatalf("event %d of %d bytes: %v", n, size, e)
 		}
 		r.q.Done(e)
@@ -291,8 +297,10 @@ func TestTargetEvent(t *testing.T) {
 		"34 12 00 00 78 56 00 00 00 00 00 00 00 00 00 00 00 90 00 00 00 00 00 00 00 00 00 00 00 00 00 01", " ", ""))
 	copy(r.b[firstEvent:], b)
 	e := r.q.Peek()
-	if e.Type() != wire.EventPut || e.HeaderData() != 0x99aabbccddeeff00 || e.Initiator() != 0x12345678 || e.PtlTE() != 0x321 || !e.Last() ||
-		e.MatchBits() != 0x1122334455667788 || e.BufferID() != 0x4567 || e.Length() != 0x1234 || e.Wanted() != 0x5678 || e.Start() != 0x9000 || e.Code() != 1 {
+	if e.Type() != wire.EventPut || e.HeaderData() != 0x99aabbccddeeff00 || e.Initiator() != 0x12345678 ||
+		e.PtlTE() != 0x321 || !e.Last() ||
+		e.MatchBits() != 0x1122334455667788 || e.BufferID() != 0x4567 || e.Length() != 0x1234 || e.Wanted() != 0x5678 ||
+		e.Start() != 0x9000 || e.Code() != 1 {
 		t.Errorf("event % x", b)
 	}
 }

@@ -168,8 +168,10 @@ func (c *vectorCase) arrived() {
 	c.Helper()
 	e := c.read(wire.EventPut)
 	n := uint32(c.values["completed.length"])
-	if e.Initiator() != c.self || e.PtlTE() != c.rx || e.Length() != n || e.Wanted() != n || e.Start() != c.values["target.iova"] || !e.Last() ||
-		e.HeaderData() != c.values["completed.data"] || e.MatchBits()&tagMask != c.values["completed.tag"] || e.BufferID() == 0 {
+	if e.Initiator() != c.self || e.PtlTE() != c.rx || e.Length() != n || e.Wanted() != n ||
+		e.Start() != c.values["target.iova"] || !e.Last() ||
+		e.HeaderData() != c.values["completed.data"] || e.MatchBits()&tagMask != c.values["completed.tag"] ||
+		e.BufferID() == 0 {
 		c.Errorf("event % x", e.w[:])
 	}
 }
@@ -184,14 +186,16 @@ const (
 
 // message is a message to itself.
 func (c *vectorCase) message(n, word int, bits uint64) Message {
-	return Message{To: c.to, MatchBits: c.values["tag"] | bits, HeaderData: c.values["data"], UserPtr: c.userPtr(n, word)}
+	return Message{To: c.to, MatchBits: c.values["tag"] | bits, HeaderData: c.values["data"],
+		UserPtr: c.userPtr(n, word)}
 }
 
 // transfer is a put or get of the memory of a key.
 func (c *vectorCase) transfer(local string, index uint32) Transfer {
 	to := c.to
 	to.Index = index
-	t := Transfer{Message: Message{To: to, MatchBits: c.values["key"], UserPtr: c.userPtr(0, wire.DmaUserPtrWord)}, Offset: c.values["offset"],
+	t := Transfer{Message: Message{To: to, MatchBits: c.values["key"], UserPtr: c.userPtr(0, wire.DmaUserPtrWord)},
+		Offset:    c.values["offset"],
 		Initiator: c.self, EQ: c.eq()}
 	if local != "" {
 		t.Local = c.memory(local)
@@ -221,7 +225,8 @@ var vectorTests = map[string]func(c *vectorCase){
 		for n := range c.events {
 			if kind := c.events[n][14] >> 2; kind == wire.EventStateChange {
 				e := c.read(wire.EventStateChange)
-				if changes++; e.State() != wire.PtlteStateEnabled || e.PtlTE() != uint32(changes) || e.Code() != wire.RcOk {
+				if changes++; e.State() != wire.PtlteStateEnabled || e.PtlTE() != uint32(changes) ||
+					e.Code() != wire.RcOk {
 					c.Errorf("event % x", c.events[n])
 				}
 			} else {
@@ -234,9 +239,12 @@ var vectorTests = map[string]func(c *vectorCase){
 	},
 	"fi_trecv": func(c *vectorCase) {
 		local := c.memory("local")
-		e := Entry{PtlTE: c.rx, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), Memory: local, Length: c.values["length"], Managed: true,
-			MatchBits: c.values["tag"] | tagBit, Ignore: c.values["ignore"] | anyExtra, MatchID: AnyID(), Put: true, NoLink: true, NoUnlink: true}
-		c.same(0, func(q *Queue) bool { return q.Append(&e) }, flag(wire.TargetUseOnceShift), flag(wire.TargetUnrestrictedEndRoShift),
+		e := Entry{PtlTE: c.rx, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), Memory: local,
+			Length: c.values["length"], Managed: true,
+			MatchBits: c.values["tag"] | tagBit, Ignore: c.values["ignore"] |
+				anyExtra, MatchID: AnyID(), Put: true, NoLink: true, NoUnlink: true}
+		c.same(0, func(q *Queue) bool { return q.Append(&e) }, flag(wire.TargetUseOnceShift),
+			flag(wire.TargetUnrestrictedEndRoShift),
 			flag(wire.TargetUnrestrictedBodyRoShift), [2]int{1, wire.TargetRestartSeqShift})
 	},
 	"fi_tsend of 1000 bytes": func(c *vectorCase) {
@@ -330,10 +338,13 @@ var vectorTests = map[string]func(c *vectorCase){
 		}
 	},
 	"fi_mr_enable": func(c *vectorCase) {
-		e := Entry{PtlTE: c.mr, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), Memory: c.memory("local"), Length: c.values["length"],
+		e := Entry{PtlTE: c.mr, ID: binary.LittleEndian.Uint16(c.commands[0][8:]), Memory: c.memory("local"),
+			Length:    c.values["length"],
 			MatchBits: c.values["key"], MatchID: AnyID(), Put: true, Get: true, Silent: true}
-		c.same(0, func(q *Queue) bool { return q.Append(&e) }, flag(wire.TargetEventCommDisableShift), flag(wire.TargetEventSuccessDisableShift),
-			flag(wire.TargetUnrestrictedEndRoShift), flag(wire.TargetUnrestrictedBodyRoShift), [2]int{1, wire.TargetRestartSeqShift})
+		c.same(0, func(q *Queue) bool { return q.Append(&e) }, flag(wire.TargetEventCommDisableShift),
+			flag(wire.TargetEventSuccessDisableShift),
+			flag(wire.TargetUnrestrictedEndRoShift), flag(wire.TargetUnrestrictedBodyRoShift), [2]int{1,
+				wire.TargetRestartSeqShift})
 		if link := c.read(wire.EventLink); link.BufferID() != e.ID || link.PtlTE() != c.mr {
 			c.Errorf("event % x", link.w[:])
 		}
@@ -359,7 +370,8 @@ var vectorTests = map[string]func(c *vectorCase){
 		c.answered(wire.EventAck, a.UserPtr)
 	},
 	"fi_compare_atomic": func(c *vectorCase) {
-		a := Atomic{Transfer: c.anonymous(indexRead), Op: wire.AmoCswap, Type: wire.AmoTypeU64, Fetch: true, Result: c.memory("result"),
+		a := Atomic{Transfer: c.anonymous(indexRead), Op: wire.AmoCswap, Type: wire.AmoTypeU64, Fetch: true,
+			Result:  c.memory("result"),
 			Compare: c.values["compare"]}
 		c.same(0, func(q *Queue) bool { return q.Atomic(&a) })
 		c.answered(wire.EventReply, a.UserPtr)
@@ -443,7 +455,8 @@ func TestVectors(t *testing.T) {
 			if v == nil || len(v.commands) == 0 {
 				t.Fatal("nothing is recorded")
 			}
-			compare(&vectorCase{T: t, vector: v, self: MatchID(nid, pid, 9), to: Address{NID: nid, PID: pid, PIDBits: 9}, rx: enable.ptlte[0],
+			compare(&vectorCase{T: t, vector: v, self: MatchID(nid, pid, 9),
+				to: Address{NID: nid, PID: pid, PIDBits: 9}, rx: enable.ptlte[0],
 				mr: enable.ptlte[indexWrite], src: enable.ptlte[proto.IndexSource]})
 		})
 	}
