@@ -263,8 +263,6 @@ func (r *run) mpiJob(l *mpiLab, k *mpiKind, p *mpiProgram, env, command []string
 		case time.Since(since) > mpiEnd:
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			l.killAll()
-			_ = <-done // it is ended
-			return text(), nil
 		}
 	}
 }
